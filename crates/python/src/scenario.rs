@@ -4,7 +4,7 @@ use crate::arrow::{self, ArrowTable};
 use crate::control::{self, Failure};
 use crate::errors::{self, FolderError, RunError, ScenarioError};
 use crate::interrupt;
-use crate::steps::{self, NativeEnvironments, NativeSimulation};
+use crate::steps::{self, EnvironmentSettings, NativeEnvironments, NativeSimulation};
 use crate::values::overrides;
 use fullpipe::find::{self, FoundScenario};
 use fullpipe::report::{self, Options as ReportOptions};
@@ -122,13 +122,13 @@ impl NativeScenario {
         set: Option<&Bound<'_, PyDict>>,
         flow: String,
         count: usize,
+        action: String,
         interval_s: Option<f64>,
-        initial_rate_bps: f64,
-        lowest_rate_bps: f64,
-        highest_rate_bps: f64,
+        rates_bps: [f64; 3],
+        threads: usize,
     ) -> PyResult<NativeEnvironments> {
-        let study = self.study(&overrides(set)?, None)?;
-        NativeEnvironments::new(study, flow, count, interval_s, initial_rate_bps, lowest_rate_bps, highest_rate_bps)
+        let settings = EnvironmentSettings { action, interval_s, rates_bps, threads };
+        NativeEnvironments::new(self.study(&overrides(set)?, None)?, flow, count, &settings)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::errors::{self, RunError, ScenarioError};
 use fullpipe::congestion::ExternalControl;
+use fullpipe::congestion::cubic::Cubic;
 use fullpipe::lab;
 use fullpipe::scenario::{Override, Scenario};
 use fullpipe::stepping::ConnectionSnapshot;
@@ -11,9 +12,10 @@ use fullpipe::{Outcome, Plugins, RunningSimulation};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The window of a controlled flow before it is set: ten segments.
 const INITIAL_WINDOW_BYTES: u64 = 14_480;
@@ -214,6 +216,36 @@ impl NativeSimulation {
     }
 }
 
+/// What an action changes.
+#[derive(Clone, Copy, PartialEq)]
+enum Action {
+    /// The pacing rate of a flow without another control, as Aurora.
+    Rate,
+    /// The window of CUBIC, as Orca.
+    Window,
+}
+
+impl Action {
+    fn find(name: &str) -> PyResult<Action> {
+        match name {
+            "rate" => Ok(Action::Rate),
+            "window" => Ok(Action::Window),
+            _ => Err(PyValueError::new_err(format!("unknown action {name:?} (one of: rate, window)"))),
+        }
+    }
+}
+
+/// The smallest window that an action sets, in segments: `MIN_CWND` of Orca's server.
+const MIN_WINDOW_SEGMENTS: u64 = 4;
+/// The largest window that an action sets: the largest receive window of TCP (RFC 7323 section 2.3).
+const MAX_WINDOW_BYTES: u64 = 1 << 30;
+/// The weight of lost bytes against delivered ones in Orca's state and reward.
+const LOSS_WEIGHT: f64 = 5.0;
+/// The round-trip time in units of the smallest one from which Orca's reward counts it (`delay_margin_coef`).
+const DELAY_MARGIN: f64 = 1.25;
+/// The largest ratio of the pacing rate to the largest delivery rate in Orca's state.
+const MAX_RATE_RATIO: f64 = 10.0;
+
 /// The totals of a flow at the end of an interval.
 #[derive(Clone, Copy, Default)]
 struct Totals {
@@ -222,21 +254,31 @@ struct Totals {
     rx_bytes: u64,
     lost_packets: u64,
     delay: Duration,
+    /// Bytes that the sender knows to be delivered and lost.
+    delivered_bytes: u64,
+    lost_bytes: u64,
 }
 
-/// One environment: a simulation whose flow has its pacing rate set at the begin of each monitor interval.
+/// One environment: a simulation whose flow has its rate or window changed at the begin of each monitor interval.
 struct Environment {
     run: RunningSimulation,
     control: ExternalControl,
     flow: FlowId,
+    action: Action,
     totals: Totals,
+    /// Whether payload has arrived.
+    has_received: bool,
+    /// The pacing rate. If the action changes the window, the rate that results from the window.
     rate_bps: f64,
+    cwnd_bytes: u64,
     /// The largest payload of a segment, in bytes.
     mss_bytes: u64,
     srtt_s: f64,
+    min_rtt_s: f64,
     /// The mean one-way delay in the interval before; 0 if no packet has arrived yet.
     delay_s: f64,
     min_delay_s: f64,
+    max_delivery_bps: f64,
 }
 
 /// What is measured in a monitor interval.
@@ -250,12 +292,24 @@ struct Interval {
     send_ratio: f64,
     loss_ratio: f64,
     rate_bps: f64,
+    cwnd_bytes: f64,
+    srtt_s: f64,
+    delivery_bps: f64,
+    delivery_ratio: f64,
+    rate_ratio: f64,
+    loss_penalty: f64,
+    acked_ratio: f64,
+    rtt_ratio: f64,
+    delay_metric: f64,
     continues: bool,
 }
 
+/// The number of values of an interval.
+const VALUES: usize = 18;
+
 impl Interval {
     /// The order is that of `gym.py`.
-    fn to_array(self) -> [f64; 9] {
+    fn to_array(self) -> [f64; VALUES] {
         [
             self.length_s,
             self.throughput_bps,
@@ -265,8 +319,36 @@ impl Interval {
             self.send_ratio,
             self.loss_ratio,
             self.rate_bps,
+            self.cwnd_bytes,
+            self.srtt_s,
+            self.delivery_bps,
+            self.delivery_ratio,
+            self.rate_ratio,
+            self.loss_penalty,
+            self.acked_ratio,
+            self.rtt_ratio,
+            self.delay_metric,
             f64::from(u8::from(self.continues)),
         ]
+    }
+}
+
+/// A range of environments that a thread steps first. The alignment keeps the counters of threads in different cache lines.
+#[repr(align(64))]
+struct Share {
+    next: AtomicUsize,
+    end: usize,
+}
+
+impl Share {
+    fn new(thread: usize, threads: usize, count: usize) -> Self {
+        Share { next: AtomicUsize::new(thread * count / threads), end: (thread + 1) * count / threads }
+    }
+
+    /// Returns the next number of the range. Each number is returned once.
+    fn take(&self) -> Option<usize> {
+        let lane = self.next.fetch_add(1, Ordering::Relaxed);
+        (lane < self.end).then_some(lane)
     }
 }
 
@@ -275,12 +357,27 @@ impl Interval {
 pub(crate) struct NativeEnvironments {
     scenario: Arc<Scenario>,
     flow: String,
+    action: Action,
     /// The length of a monitor interval in seconds; `None` for the smoothed round-trip time.
     interval_s: Option<f64>,
     initial_rate_bps: f64,
     lowest_rate_bps: f64,
     highest_rate_bps: f64,
     lanes: Vec<Mutex<Option<Environment>>>,
+    /// The threads that step environments in addition to the calling one; `None` if there are no others. Starting threads
+    /// for each step would take as long as several environments.
+    pool: Option<ThreadPool>,
+    /// The process that started the threads. A forked process has the memory of its parent but not the threads.
+    process: u32,
+}
+
+/// The settings of environments.
+pub(crate) struct EnvironmentSettings {
+    pub(crate) action: String,
+    pub(crate) interval_s: Option<f64>,
+    /// The initial, the lowest and the highest rate.
+    pub(crate) rates_bps: [f64; 3],
+    pub(crate) threads: usize,
 }
 
 impl NativeEnvironments {
@@ -288,24 +385,30 @@ impl NativeEnvironments {
         study: ScenarioStudy,
         flow: String,
         count: usize,
-        interval_s: Option<f64>,
-        initial_rate_bps: f64,
-        lowest_rate_bps: f64,
-        highest_rate_bps: f64,
+        settings: &EnvironmentSettings,
     ) -> PyResult<Self> {
         if let Some(reason) = study.loaded.scenario.real_time_reason() {
             return Err(ScenarioError::new_err(format!("it cannot run in virtual time: {reason}")));
         }
         let lanes = (0..count).map(|_| Mutex::new(None)).collect();
-        let scenario = Arc::new(study.loaded.scenario);
+        let others = settings.threads.min(count).saturating_sub(1);
+        let builder = ThreadPoolBuilder::new().num_threads(others).thread_name(|_| "fullpipe-env".to_owned());
+        let pool = (others > 0).then(|| builder.build());
+        let pool = pool.transpose().map_err(|error| {
+            RunError::new_err(format!("cannot start {others} threads: {error}; set `threads` to a smaller number"))
+        })?;
+        let [initial_rate_bps, lowest_rate_bps, highest_rate_bps] = settings.rates_bps;
         let made = NativeEnvironments {
-            scenario,
+            scenario: Arc::new(study.loaded.scenario),
             flow,
-            interval_s,
+            action: Action::find(&settings.action)?,
+            interval_s: settings.interval_s,
             initial_rate_bps,
             lowest_rate_bps,
             highest_rate_bps,
             lanes,
+            pool,
+            process: std::process::id(),
         };
         // An unknown flow is an error now.
         made.environment(0)?;
@@ -315,7 +418,10 @@ impl NativeEnvironments {
     fn environment(&self, seed: u64) -> PyResult<Environment> {
         let mut scenario = Scenario::clone(&self.scenario);
         scenario.seed = seed;
-        let control = ExternalControl::new(INITIAL_WINDOW_BYTES);
+        let control = match self.action {
+            Action::Rate => ExternalControl::new(INITIAL_WINDOW_BYTES),
+            Action::Window => ExternalControl::with_base(|| Box::new(Cubic::default())),
+        };
         let plugins = Plugins::new().external_control(&self.flow, &control);
         let run = lab::start(Arc::new(scenario), &lab::Options::default(), plugins).map_err(refused)?;
         let flow = run.flow(&self.flow).map_err(|error| errors::ScenarioError::new_err(error.to_string()))?;
@@ -323,14 +429,21 @@ impl NativeEnvironments {
             run,
             control,
             flow,
+            action: self.action,
             totals: Totals::default(),
+            has_received: false,
             rate_bps: self.initial_rate_bps,
+            cwnd_bytes: 0,
             mss_bytes: 1448,
             srtt_s: 0.0,
+            min_rtt_s: 0.0,
             delay_s: 0.0,
             min_delay_s: f64::INFINITY,
+            max_delivery_bps: 0.0,
         };
-        environment.apply();
+        if self.action == Action::Rate {
+            environment.apply_rate();
+        }
         Ok(environment)
     }
 
@@ -339,35 +452,54 @@ impl NativeEnvironments {
         self.interval_s.unwrap_or(if environment.srtt_s > 0.0 { environment.srtt_s } else { 0.05 })
     }
 
-    /// Runs an environment until its first packet has arrived.
+    /// Runs an environment until its first payload has arrived.
     fn reset(&self, lane: usize, seed: u64) -> PyResult<Interval> {
         let mut environment = self.environment(seed)?;
         let mut interval = environment.advance(self.length_s(&environment));
-        while interval.continues && environment.totals.rx_packets == 0 {
+        while interval.continues && !environment.has_received {
             interval = environment.advance(self.length_s(&environment));
         }
+        // Packets of the handshake are smaller than those of the data, so their delay is no reference.
+        environment.min_delay_s = f64::INFINITY;
+        interval.delay_ratio = 1.0;
         *self.lanes[lane].lock().unwrap_or_else(PoisonError::into_inner) = Some(environment);
         Ok(interval)
     }
 
-    /// Multiplies the rate and runs one monitor interval; `None` if the environment was not reset.
-    fn step(&self, lane: usize, factor: f64) -> Option<Interval> {
+    /// Multiplies the rate or the window and runs one monitor interval.
+    fn step(&self, lane: usize, factor: f64) -> PyResult<Interval> {
         let mut lane = self.lanes[lane].lock().unwrap_or_else(PoisonError::into_inner);
-        let environment = lane.as_mut()?;
-        environment.rate_bps = (environment.rate_bps * factor).clamp(self.lowest_rate_bps, self.highest_rate_bps);
-        environment.apply();
+        let environment = lane.as_mut().ok_or_else(not_reset)?;
+        match environment.action {
+            Action::Rate => {
+                let rate_bps = environment.rate_bps * factor;
+                environment.rate_bps = rate_bps.clamp(self.lowest_rate_bps, self.highest_rate_bps);
+                environment.apply_rate();
+            }
+            Action::Window => environment.multiply_window(factor),
+        }
         let length_s = self.length_s(environment);
-        Some(environment.advance(length_s))
+        Ok(environment.advance(length_s))
     }
 }
 
 impl Environment {
     /// Sets the pacing rate, and a window of two round trips, which seldom limits sending.
-    fn apply(&self) {
+    fn apply_rate(&self) {
         let round_trip_s = if self.srtt_s > 0.0 { self.srtt_s } else { 0.1 };
         let window_bytes = (2.0 * self.rate_bps * round_trip_s / 8.0) as u64;
         self.control.set_window(window_bytes.max(4 * self.mss_bytes));
         self.control.set_pacing_rate(Some(Rate::from_bits_per_second(self.rate_bps as u64)));
+    }
+
+    /// Multiplies the window, from which CUBIC continues. A factor of 1 changes nothing.
+    fn multiply_window(&self, factor: f64) {
+        if factor != 1.0 && self.cwnd_bytes > 0 {
+            // The conversion saturates.
+            let window_bytes = (self.cwnd_bytes as f64 * factor).round() as u64;
+            let least_bytes = MIN_WINDOW_SEGMENTS * self.mss_bytes;
+            self.control.set_window(window_bytes.clamp(least_bytes, MAX_WINDOW_BYTES.max(least_bytes)));
+        }
     }
 
     fn advance(&mut self, length_s: f64) -> Interval {
@@ -375,6 +507,7 @@ impl Environment {
         let until = begin.saturating_add(Duration::from_nanos((length_s * 1e9) as u64));
         let continues = self.run.run_until(until).expect("the time is later");
         let seen = self.run.flow_snapshot(self.flow);
+        self.has_received = seen.received_bytes > 0;
         let before = self.totals;
         self.totals = Totals {
             tx_packets: seen.counters.tx_packets,
@@ -382,10 +515,19 @@ impl Environment {
             rx_bytes: seen.counters.rx_bytes,
             lost_packets: seen.counters.lost_packets,
             delay: seen.counters.delay_sum,
+            ..before
         };
         if let Some(connection) = seen.connection {
             self.mss_bytes = connection.mss_bytes;
+            self.cwnd_bytes = connection.cwnd_bytes;
             self.srtt_s = connection.smoothed_rtt.map_or(self.srtt_s, Duration::as_secs_f64);
+            self.min_rtt_s = connection.min_rtt.map_or(self.min_rtt_s, Duration::as_secs_f64);
+            self.totals.delivered_bytes = connection.delivered_bytes;
+            self.totals.lost_bytes = connection.lost_bytes;
+            if self.action == Action::Window && self.srtt_s > 0.0 {
+                let from_window_bps = connection.cwnd_bytes as f64 * 8.0 / self.srtt_s;
+                self.rate_bps = connection.pacing_rate.map_or(from_window_bps, |rate| rate.bits_per_second() as f64);
+            }
         }
         let length_s = self.run.now().saturating_since(begin).as_secs_f64().max(1e-9);
         let received = self.totals.rx_packets - before.rx_packets;
@@ -396,6 +538,13 @@ impl Environment {
             self.min_delay_s = self.min_delay_s.min(self.delay_s);
         }
         let lost = self.totals.lost_packets - before.lost_packets;
+        // A new connection of the flow begins at 0.
+        let delivered_bytes = self.totals.delivered_bytes.saturating_sub(before.delivered_bytes) as f64;
+        let lost_bytes = self.totals.lost_bytes.saturating_sub(before.lost_bytes) as f64;
+        let delivery_bps = delivered_bytes * 8.0 / length_s;
+        self.max_delivery_bps = self.max_delivery_bps.max(delivery_bps);
+        let of_max = |bps: f64| if self.max_delivery_bps > 0.0 { bps / self.max_delivery_bps } else { 0.0 };
+        let rtt_ratio = if self.srtt_s > 0.0 { self.min_rtt_s / self.srtt_s } else { 1.0 };
         Interval {
             length_s,
             throughput_bps: (self.totals.rx_bytes - before.rx_bytes) as f64 * 8.0 / length_s,
@@ -405,6 +554,15 @@ impl Environment {
             send_ratio: sent as f64 / received.max(1) as f64,
             loss_ratio: if sent > 0 { (lost as f64 / sent as f64).min(1.0) } else { 0.0 },
             rate_bps: self.rate_bps,
+            cwnd_bytes: self.cwnd_bytes as f64,
+            srtt_s: self.srtt_s,
+            delivery_bps,
+            delivery_ratio: of_max(delivery_bps),
+            rate_ratio: of_max(self.rate_bps).min(MAX_RATE_RATIO),
+            loss_penalty: of_max(LOSS_WEIGHT * lost_bytes * 8.0 / length_s),
+            acked_ratio: delivered_bytes / (self.cwnd_bytes as f64).max(1.0),
+            rtt_ratio,
+            delay_metric: (DELAY_MARGIN * rtt_ratio).min(1.0),
             continues,
         }
     }
@@ -413,54 +571,63 @@ impl Environment {
 #[pymethods]
 impl NativeEnvironments {
     #[pyo3(name = "reset")]
-    fn reset_lane(&self, py: Python<'_>, lane: usize, seed: u64) -> PyResult<[f64; 9]> {
+    fn reset_lane(&self, py: Python<'_>, lane: usize, seed: u64) -> PyResult<[f64; VALUES]> {
         py.detach(|| self.reset(lane, seed)).map(Interval::to_array)
     }
 
     #[pyo3(name = "step")]
-    fn step_lane(&self, py: Python<'_>, lane: usize, factor: f64) -> PyResult<[f64; 9]> {
-        let stepped = py.detach(|| self.step(lane, factor));
-        stepped.map(Interval::to_array).ok_or_else(not_reset)
+    fn step_lane(&self, py: Python<'_>, lane: usize, factor: f64) -> PyResult<[f64; VALUES]> {
+        py.detach(|| self.step(lane, factor)).map(Interval::to_array)
     }
 
-    /// Steps all environments on some threads, including this one. An environment with a seed is reset instead. Returns
-    /// the intervals as bytes of 64-bit numbers: of 64 environments, a list of lists would take a fifth of the time of a
-    /// step.
+    /// Steps all environments on the threads of the pool and on this one. An environment with a seed is reset instead.
+    /// Returns the intervals as bytes of 64-bit numbers: of 64 environments, a list of lists would take a fifth of the time
+    /// of a step.
     fn step_all<'py>(
         &self,
         py: Python<'py>,
         factors: Vec<f64>,
-        seeds: Vec<Option<u64>>,
-        threads: usize,
+        seeds: Vec<(usize, u64)>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let count = self.lanes.len();
-        if factors.len() != count || seeds.len() != count {
+        if factors.len() != count {
             return Err(PyValueError::new_err(format!("found {} actions; expected {count}", factors.len())));
         }
-        let next = AtomicUsize::new(0);
-        let results: Vec<Mutex<Option<PyResult<Interval>>>> = (0..count).map(|_| Mutex::new(None)).collect();
-        let work = || {
-            loop {
-                let lane = next.fetch_add(1, Ordering::Relaxed);
-                let (Some(result), Some(seed)) = (results.get(lane), seeds.get(lane)) else { break };
-                let made = match seed {
-                    Some(seed) => self.reset(lane, *seed),
-                    None => self.step(lane, factors[lane]).ok_or_else(not_reset),
-                };
-                *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        if self.pool.is_some() && self.process != std::process::id() {
+            return Err(RunError::new_err(
+                "the environment was created in another process, whose threads this process does not have; create it here",
+            ));
+        }
+        let mut resets = vec![None; count];
+        for (lane, seed) in seeds {
+            *resets.get_mut(lane).ok_or_else(|| PyValueError::new_err(format!("no environment {lane}")))? = Some(seed);
+        }
+        let results: Vec<OnceLock<PyResult<Interval>>> = (0..count).map(|_| OnceLock::new()).collect();
+        // Each thread has a share of the environments, the same in each step, so that their memory stays in the caches of
+        // its processor. A thread that has finished takes environments from the shares of the others.
+        let threads = 1 + self.pool.as_ref().map_or(0, ThreadPool::current_num_threads);
+        let shares: Vec<Share> = (0..threads).map(|thread| Share::new(thread, threads, count)).collect();
+        let work = |thread: usize| {
+            for share in shares[thread..].iter().chain(&shares[..thread]) {
+                while let Some(lane) = share.take() {
+                    let made =
+                        resets[lane].map_or_else(|| self.step(lane, factors[lane]), |seed| self.reset(lane, seed));
+                    // Each number is taken once.
+                    let _ = results[lane].set(made);
+                }
             }
         };
-        py.detach(|| {
-            std::thread::scope(|scope| {
-                (1..threads.min(count)).for_each(|_| drop(scope.spawn(work)));
-                work();
-            });
+        py.detach(|| match &self.pool {
+            Some(pool) => pool.in_place_scope(|scope| {
+                scope.spawn_broadcast(|_, context| work(1 + context.index()));
+                work(0);
+            }),
+            None => work(0),
         });
-        let mut bytes = Vec::with_capacity(count * size_of::<[f64; 9]>());
+        let mut bytes = Vec::with_capacity(count * size_of::<[f64; VALUES]>());
         for result in results {
-            let made =
-                result.into_inner().unwrap_or_else(PoisonError::into_inner).expect("each environment was stepped");
-            made?.to_array().iter().for_each(|value| bytes.extend(value.to_ne_bytes()));
+            let made = result.into_inner().expect("each environment was stepped")?;
+            made.to_array().iter().for_each(|value| bytes.extend(value.to_ne_bytes()));
         }
         Ok(PyBytes::new(py, &bytes))
     }

@@ -93,10 +93,10 @@ class NativeScenario:
         set: dict[str, Any] | None,
         flow: str,
         count: int,
+        action: str,
         interval_s: float | None,
-        initial_rate_bps: float,
-        lowest_rate_bps: float,
-        highest_rate_bps: float,
+        rates_bps: tuple[float, float, float],
+        threads: int,
     ) -> NativeEnvironments: ...
 
 class NativeSimulation:
@@ -113,7 +113,7 @@ class NativeSimulation:
 class NativeEnvironments:
     def reset(self, lane: int, seed: int) -> list[float]: ...
     def step(self, lane: int, factor: float) -> list[float]: ...
-    def step_all(self, factors: list[float], seeds: list[int | None], threads: int) -> bytes: ...
+    def step_all(self, factors: list[float], seeds: list[tuple[int, int]]) -> bytes: ...
 
 class NativeResult:
     @staticmethod

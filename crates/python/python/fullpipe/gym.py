@@ -1,7 +1,8 @@
 """Environments for reinforcement learning of congestion controls, with the interface of Gymnasium.
 
-An episode is a run of a scenario. A step is a monitor interval: the agent multiplies the pacing rate of a flow, the interval
-runs, and the agent observes what happened in the last intervals. The window is two bandwidth-delay products of the rate.
+An episode is a run of a scenario. A step is a monitor interval: the agent multiplies the pacing rate or the window of a flow,
+the interval runs, and the agent observes what happened in the last intervals. The preset determines the observations, the
+actions, the interval and the reward: ``aurora`` (Jay et al., ICML 2019) or ``orca`` (Abbasloo et al., SIGCOMM 2020).
 
 >>> from fullpipe.gym import CongestionEnv
 >>> env = CongestionEnv()
@@ -10,11 +11,14 @@ runs, and the agent observes what happened in the last intervals. The window is 
 (30,)
 >>> observation, reward, terminated, truncated, info = env.step(env.action_space.sample() * 0)
 >>> sorted(info)[:3]
-['delay_gradient', 'delay_ratio', 'delay_s']
+['acked_ratio', 'cwnd_bytes', 'delay_gradient']
+>>> CongestionEnv(preset="orca").observation_space.shape
+(70,)
 """
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -39,6 +43,15 @@ FIELDS = (
     "send_ratio",
     "loss_ratio",
     "rate_bps",
+    "cwnd_bytes",
+    "srtt_s",
+    "delivery_bps",
+    "delivery_ratio",
+    "rate_ratio",
+    "loss_penalty",
+    "acked_ratio",
+    "rtt_ratio",
+    "delay_metric",
     "continues",
 )
 
@@ -64,36 +77,114 @@ def aurora_reward(interval: Mapping[str, Any]) -> Any:
     return 10 * throughput - 1000 * interval["delay_s"] - 2000 * interval["loss_ratio"]
 
 
-def aurora_factor(action: float, alpha: float = 0.025) -> float:
-    """The factor of the rate for an action of Aurora: 1 + alpha a, or 1 / (1 - alpha a) if a is negative."""
-    return 1 + alpha * action if action >= 0 else 1 / (1 - alpha * action)
+def aurora_factor(action: Any, alpha: float = 0.025) -> Any:
+    """The factor of the rate for an action of Aurora: 1 + alpha a, or 1 / (1 - alpha a) if a is negative.
+
+    The action is a number or an array.
+    """
+    larger = 1 + alpha * abs(action)
+    if isinstance(action, (int, float)):
+        return larger if action >= 0 else 1 / larger
+    return np.where(action >= 0, larger, 1 / larger)
+
+
+def orca_reward(interval: Mapping[str, Any]) -> Any:
+    """The reward of Orca (Abbasloo et al., SIGCOMM 2020), at most 1: (r - 5 l) / r_max, times the smaller of 1 and 1.25 d_min / d.
+
+    r is the rate of delivered bytes, r_max its largest value in this episode, l the rate of lost bytes, d the smoothed
+    round-trip time, and d_min the smallest round-trip time. The constants are those of the authors' code.
+    """
+    return (interval["delivery_ratio"] - interval["loss_penalty"]) * interval["delay_metric"]
+
+
+def orca_factor(action: Any) -> Any:
+    """The factor of the window for an action of Orca from -1 to 1, a number or an array: 4 to the power of the action."""
+    return 4.0**action
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The observations, actions and defaults of an agent."""
+
+    #: What an action changes: ``"rate"`` or ``"window"``.
+    action: str
+    #: The factor of the rate or of the window for an action.
+    factor: Callable[[Any], Any]
+    #: The largest absolute value of an action.
+    highest_action: float
+    #: The values of an interval in an observation, by their names in ``info``.
+    observed: tuple[str, ...]
+    #: Their values before the first interval.
+    before: tuple[float, ...]
+    #: The length of an interval in seconds; ``None`` for one smoothed round-trip time.
+    interval_s: float | None
+    #: The reward of a step: a function of its dict ``info``.
+    reward: Callable[[Mapping[str, Any]], Any]
+
+
+#: The presets by name.
+PRESETS = {
+    "aurora": Preset(
+        action="rate",
+        factor=aurora_factor,
+        highest_action=20.0,
+        observed=("delay_gradient", "delay_ratio", "send_ratio"),
+        before=(0.0, 1.0, 1.0),
+        interval_s=None,
+        reward=aurora_reward,
+    ),
+    "orca": Preset(
+        action="window",
+        factor=orca_factor,
+        highest_action=1.0,
+        observed=(
+            "delivery_ratio",
+            "rate_ratio",
+            "loss_penalty",
+            "acked_ratio",
+            "interval_s",
+            "rtt_ratio",
+            "delay_metric",
+        ),
+        before=(0.0,) * 7,
+        interval_s=0.02,
+        reward=orca_reward,
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings of an environment. Their names are keyword arguments of the environments."""
 
+    #: The observations, the actions and the defaults of ``interval_s``, ``reward`` and ``highest_action``: a name in
+    #: :data:`PRESETS`.
+    preset: str = "aurora"
     #: Overrides of the scenario's values by dotted paths.
     set: Mapping[str, Any] | None = None
     #: The number of intervals that an observation contains.
     history: int = 10
-    #: The length of an interval in seconds; ``None`` for one smoothed round-trip time.
+    #: The length of an interval in seconds. By default that of the preset: one smoothed round-trip time, or 20 ms.
     interval_s: float | None = None
-    #: The reward of a step: a function of its dict ``info``.
-    reward: Callable[[Mapping[str, Any]], Any] = aurora_reward
-    #: The largest absolute value of an action.
-    highest_action: float = 20.0
-    #: The pacing rate at the begin of an episode, in bit/s of payload.
+    #: The reward of a step: a function of its dict ``info``. By default that of the preset.
+    reward: Callable[[Mapping[str, Any]], Any] | None = None
+    #: The largest absolute value of an action. By default that of the preset: 20, or 1.
+    highest_action: float | None = None
+    #: The pacing rate at the begin of an episode, in bit/s of payload. Orca's preset does not use it.
     initial_rate_bps: float = 1e6
-    #: The lowest and the highest pacing rate.
+    #: The lowest and the highest pacing rate. Orca's preset does not use them.
     rates_bps: tuple[float, float] = (1e5, 1e9)
 
     def __post_init__(self) -> None:
+        if self.preset not in PRESETS:
+            near = difflib.get_close_matches(self.preset, PRESETS, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"unknown preset {self.preset!r}{hint} (one of: {', '.join(PRESETS)})")
         if self.history < 1:
             raise ValueError(f"history is {self.history}; expected at least 1")
         if self.interval_s is not None and not 0 < self.interval_s < 1e6:
             raise ValueError(f"interval_s is {self.interval_s}; expected a time above 0")
-        if not 0 < self.highest_action < 1e3:
+        if self.highest_action is not None and not 0 < self.highest_action < 1e3:
             raise ValueError(f"highest_action is {self.highest_action}; expected a number from 0 to 1000")
         low, high = self.rates_bps
         if not 0 < low <= self.initial_rate_bps <= high < 1e13:
@@ -101,29 +192,47 @@ class Settings:
                 f"found rates {low}, {self.initial_rate_bps} and {high}; expected 0 < lowest <= initial <= highest"
             )
 
-    def environments(self, scenario: Source, flow: str, count: int) -> NativeEnvironments:
-        """Creates the native environments."""
+
+class _Common:
+    """What single and vector environments have in common."""
+
+    def __init__(self, scenario: Source, flow: str, count: int, threads: int, settings: Settings):
+        preset = PRESETS[settings.preset]
         source = scenario if isinstance(scenario, Scenario) else Scenario(scenario)
-        table = None if self.set is None else dict(self.set)
-        rates = (self.initial_rate_bps, *self.rates_bps)
-        return source._native.environments(table, flow, count, self.interval_s, *rates)
-
-    def observation_space(self) -> Any:
-        """Returns the space of observations: three numbers of each interval."""
-        return gymnasium.spaces.Box(-np.inf, np.inf, (3 * self.history,), np.float32)
-
-    def action_space(self) -> Any:
-        """Returns the space of actions: one number."""
-        return gymnasium.spaces.Box(-self.highest_action, self.highest_action, (1,), np.float32)
+        table = None if settings.set is None else dict(settings.set)
+        interval_s = preset.interval_s if settings.interval_s is None else settings.interval_s
+        rates_bps = (settings.initial_rate_bps, *settings.rates_bps)
+        self.native: NativeEnvironments = source._native.environments(
+            table, flow, count, preset.action, interval_s, rates_bps, threads
+        )
+        self.preset = preset
+        self.reward = settings.reward or preset.reward
+        self.columns = [FIELDS.index(name) for name in preset.observed]
+        # A slice is taken faster than a list of columns.
+        first, last = self.columns[0], self.columns[-1]
+        self.slice = slice(first, last + 1) if last - first + 1 == len(self.columns) else self.columns
+        highest = settings.highest_action or preset.highest_action
+        size = len(self.columns) * settings.history
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
+        self.action_space = gymnasium.spaces.Box(-highest, highest, (1,), np.float32)
+        self.history = np.zeros((count, settings.history, len(self.columns)), dtype=np.float32)
 
 
 class CongestionEnv(gymnasium.Env):  # type: ignore[misc, name-defined]
-    """An environment whose agent sets the pacing rate of a flow.
+    """An environment whose agent sets the pacing rate or the window of a flow.
 
-    The preset is that of Aurora. **Action**: one number, which :func:`aurora_factor` converts to a factor of the rate.
-    **Observation**: for each of the last intervals the gradient of the delay (s/s), the ratio of the delay to its smallest
-    value so far, and packets sent over packets received. **Reward**: by default :func:`aurora_reward`. An episode is truncated
-    at the end of the scenario. The other keyword arguments are those of :class:`Settings`.
+    **Aurora** (``preset="aurora"``). Action: one number, which :func:`aurora_factor` converts to a factor of the pacing rate; the
+    window is two bandwidth-delay products of the rate. Observation: for each of the last intervals the gradient of the delay
+    (s/s), the ratio of the delay to its smallest value so far, and packets sent over packets received. Reward:
+    :func:`aurora_reward`. Interval: one smoothed round-trip time.
+
+    **Orca** (``preset="orca"``). Action: one number from -1 to 1, which :func:`orca_factor` converts to a factor of the window;
+    CUBIC continues from that window. Observation: for each of the last intervals the delivery rate, the pacing rate and five
+    times the rate of lost bytes, all over the largest delivery rate so far; acknowledged bytes over the window; the length of the
+    interval in seconds; the smallest round-trip time over the smoothed one; and the smaller of 1 and 1.25 times this ratio.
+    Reward: :func:`orca_reward`. Interval: 20 ms.
+
+    An episode is truncated at the end of the scenario. The other keyword arguments are those of :class:`Settings`.
 
     The seed of :meth:`reset` determines the episode. Without a seed, each episode has another one.
     """
@@ -131,38 +240,39 @@ class CongestionEnv(gymnasium.Env):  # type: ignore[misc, name-defined]
     metadata: dict[str, Any] = {"render_modes": []}
 
     def __init__(self, scenario: Source = SCENARIO, flow: str = "agent", **settings: Any):
-        self._settings = Settings(**settings)
-        self._native = self._settings.environments(scenario, flow, 1)
-        self._history = np.zeros((self._settings.history, 3), dtype=np.float32)
-        self.observation_space = self._settings.observation_space()
-        self.action_space = self._settings.action_space()
+        self._common = _Common(scenario, flow, 1, 1, Settings(**settings))
+        self._native = self._common.native
+        self._history = self._common.history[0]
+        self.observation_space = self._common.observation_space
+        self.action_space = self._common.action_space
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode, and runs it until the first packet has arrived."""
+        """Starts an episode, and runs it until the first payload has arrived."""
         super().reset(seed=seed)
         values = self._native.reset(0, int(self.np_random.integers(2**63)))
-        self._history[:] = (0, 1, 1)
+        self._history[:] = self._common.preset.before
         return self._observe(values), _info(values)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Multiplies the rate, and runs one interval."""
-        values = self._native.step(0, aurora_factor(_number(action)))
+        """Multiplies the rate or the window, and runs one interval."""
+        values = self._native.step(0, self._common.preset.factor(_number(action)))
         info = _info(values)
-        return self._observe(values), float(self._settings.reward(info)), False, not values[8], info
+        return self._observe(values), float(self._common.reward(info)), False, not values[-1], info
 
     def _observe(self, values: list[float]) -> Any:
         history = self._history
         history[:-1] = history[1:]
-        history[-1] = values[3:6]
+        history[-1] = [values[column] for column in self._common.columns]
         return history.flatten()
 
 
 class CongestionVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc, name-defined]
     """Environments like :class:`CongestionEnv` that run on threads of one process, without the interpreter lock.
 
-    An environment whose episode has ended is reset by the next step. ``reward`` is called with arrays.
+    An environment whose episode has ended is reset by the next step. ``reward`` is called with arrays. The threads belong to the
+    environment; by default there are as many as processors.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -178,15 +288,17 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc, nam
     ):
         if num_envs < 1:
             raise ValueError(f"num_envs is {num_envs}; expected at least 1")
-        self._settings = Settings(**settings)
-        self._native = self._settings.environments(scenario, flow, num_envs)
-        self._threads = threads or os.cpu_count() or 1
-        self._history = np.zeros((num_envs, self._settings.history, 3), dtype=np.float32)
+        if threads is not None and not 1 <= threads <= 10_000:
+            raise ValueError(f"threads is {threads}; expected a number from 1 to 10000")
+        common = _Common(scenario, flow, num_envs, threads or os.cpu_count() or 1, Settings(**settings))
+        self._common = common
+        self._native = common.native
+        self._history = common.history
         self._ended = np.zeros(num_envs, dtype=bool)
         self.num_envs = num_envs
         self.metadata = {**self.metadata, "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}
-        self.single_observation_space = self._settings.observation_space()
-        self.single_action_space = self._settings.action_space()
+        self.single_observation_space = common.observation_space
+        self.single_action_space = common.action_space
         batch = gymnasium.vector.utils.batch_space
         self.observation_space = batch(self.single_observation_space, num_envs)
         self.action_space = batch(self.single_action_space, num_envs)
@@ -207,19 +319,21 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc, nam
         return self._advance(actions)
 
     def _advance(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        begins = self._ended.copy()
-        seeds: list[int | None] = [None] * self.num_envs
-        for index in np.flatnonzero(begins):
-            seeds[index] = int(self.np_random.integers(2**63))
-        factors = list(map(aurora_factor, actions.tolist()))
-        values = np.frombuffer(self._native.step_all(factors, seeds, self._threads)).reshape(self.num_envs, len(FIELDS))
-        self._history[begins] = (0, 1, 1)
-        self._history[:, :-1] = self._history[:, 1:]
-        self._history[:, -1] = values[:, 3:6]
-        info = {name: values[:, index] for index, name in enumerate(FIELDS[:-1])}
-        rewards = np.where(begins, 0.0, self._settings.reward(info))
-        self._ended = values[:, 8] == 0
-        observations = self._history.reshape(self.num_envs, -1).copy()
+        begins, common, history = self._ended, self._common, self._history
+        begun = np.flatnonzero(begins).tolist()
+        seeds = [(index, int(self.np_random.integers(2**63))) for index in begun]
+        content = self._native.step_all(common.preset.factor(actions).tolist(), seeds)
+        values = np.frombuffer(content).reshape(self.num_envs, len(FIELDS))
+        if begun:
+            history[begins] = common.preset.before
+        history[:, :-1] = history[:, 1:]
+        history[:, -1] = values[:, common.slice]
+        info = dict(zip(FIELDS[:-1], values.T))
+        rewards = common.reward(info)
+        if begun:
+            rewards = np.where(begins, 0.0, rewards)
+        self._ended = values[:, -1] == 0
+        observations = history.reshape(self.num_envs, -1).copy()
         return observations, rewards, np.zeros(self.num_envs, dtype=bool), self._ended.copy(), info
 
 
