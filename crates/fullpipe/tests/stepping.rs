@@ -134,7 +134,13 @@ fn a_base_without_changes_has_the_records_of_its_control() {
         let expected = bulk(protocol).control("bulk", |_| Box::new(Cubic::default())).run().expect("it runs");
         let control = ExternalControl::with_base(|| Box::new(Cubic::default()));
         let run = bulk(protocol).external_control("bulk", &control).start().expect("it can be built");
-        assert_equal(&finish_in_steps(run, Duration::from_millis(20)), &expected, protocol);
+        let outcome = finish_in_steps(run, Duration::from_millis(20));
+        let text = |content: &[u8]| String::from_utf8(content.to_vec()).expect("CSV is text");
+        for ((file, content), (_, expected)) in outcome.tables().iter().zip(&expected.tables()) {
+            // Only the name of the control differs.
+            assert!(text(content).replace("external", "cubic") == text(expected), "{protocol}: {file} differs");
+        }
+        assert!(outcome.verdict().passed(), "{protocol}: {}", outcome.verdict());
     }
 }
 
