@@ -136,8 +136,9 @@ impl Applier<'_> {
                 SeedSource::Fixed(_) => SeedSource::Fixed(seed),
             };
         }
+        let all: Vec<Override> = scenario_sets.iter().map(|&index| of_scenario(&self.settings.set[index])).collect();
         for index in scenario_sets {
-            self.set_scenarios(study, index, laboratory)?;
+            self.set_scenarios(study, index, &all, laboratory)?;
         }
         Ok(())
     }
@@ -317,11 +318,18 @@ impl Applier<'_> {
         Ok(())
     }
 
-    /// Sets a path in every scenario that has it.
-    fn set_scenarios(&mut self, study: &mut Study, index: usize, laboratory: &dyn Runner) -> Outcome<()> {
-        let set = &self.settings.set[index];
-        let path = set.path.strip_prefix("scenario.").unwrap_or(&set.path).to_owned();
-        let value = value_of(&set.value);
+    /// Sets a path in every scenario that has it. `all`: the settings of all paths, for values that are valid only together, such
+    /// as a shorter run and an earlier begin of the measurement.
+    fn set_scenarios(
+        &mut self,
+        study: &mut Study,
+        index: usize,
+        all: &[Override],
+        laboratory: &dyn Runner,
+    ) -> Outcome<()> {
+        let single = of_scenario(&self.settings.set[index]);
+        let value = value_of(&single.value);
+        let path = single.path.clone();
         let selected = || study.experiments.iter().filter(|experiment| study.selected.contains(&experiment.name));
         let swept_by = |experiment: &Experiment| {
             let in_rows = |name: &str| {
@@ -351,7 +359,6 @@ impl Applier<'_> {
         for (experiment, owner) in swept {
             self.messages.push(format!("{path} is not changed in the experiment {experiment}, because {owner} set it"));
         }
-        let single_value = value.to_toml();
         let mut reached = Vec::new();
         let mut missed: Option<(String, String)> = None;
         for (name, source) in &study.scenarios {
@@ -360,16 +367,16 @@ impl Applier<'_> {
             if !study.experiments.iter().any(|experiment| used(&experiment)) {
                 continue;
             }
-            let single = Override { path: path.clone(), value: single_value.clone() };
             match laboratory.resolve(source, std::slice::from_ref(&single)) {
                 Ok(_) => reached.push(name.clone()),
+                Err(_) if all.len() > 1 && laboratory.resolve(source, all).is_ok() => reached.push(name.clone()),
                 Err(message) => missed = missed.or(Some((name.clone(), message))),
             }
         }
         match missed {
             Some((_, message)) if reached.is_empty() => {
                 // The runner's message states the problem and the alternatives; the position is added here.
-                let place = format!("--set {path}={}: ", single_value);
+                let place = format!("--set {path}={}: ", single.value);
                 let message = message.strip_prefix(&place).unwrap_or(&message).to_owned();
                 return Err(self.error(index, message, Vec::<String>::new()));
             }
@@ -386,6 +393,12 @@ impl Applier<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the setting of a scenario's path that `--set scenario.PATH=VALUE` means, with its value as TOML.
+fn of_scenario(set: &Override) -> Override {
+    let path = set.path.strip_prefix("scenario.").unwrap_or(&set.path).to_owned();
+    Override { path, value: value_of(&set.value).to_toml() }
 }
 
 /// The setting that determines a path of a scenario at the points of an experiment.

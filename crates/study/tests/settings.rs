@@ -6,7 +6,7 @@ use crate::common::{Fake, Temporary, run_into, study, table, with};
 use fullpipe_scenario::schema::Override;
 use fullpipe_study::plan::make_plan;
 use fullpipe_study::resolved::resolved_text;
-use fullpipe_study::{EmbeddedStudy, Study, StudyError, UserSettings, load};
+use fullpipe_study::{EmbeddedStudy, Study, StudyError, UserSettings, VirtualTimeRunner, load};
 
 /// The points of the plan, with the number of runs of each.
 fn points(study: &Study) -> Vec<(String, usize)> {
@@ -154,6 +154,44 @@ fn a_path_that_one_scenario_lacks_is_set_in_the_other() {
     assert_eq!(messages, ["weight is set in other; the scenario plain does not accept it"]);
     let plan = make_plan(&study, &Fake::new()).unwrap();
     assert!(plan.runs.last().unwrap().scenario.text.contains("weight = 5"));
+}
+
+#[test]
+fn paths_that_are_valid_only_together_are_set_in_any_order() {
+    // `measurement.from` must be before the end of the run.
+    let scenario = "
+        duration = '100s'
+        measurement.from = '40s'
+        [topology]
+        kind = 'chain'
+        link = [{ rate = '10Mbit/s', delay = '1ms' }]
+        [[flow]]
+        from = 'source'
+        to = 'sink'
+        workload = 'bulk'
+        size = '1MB'";
+    let text = "
+        name = 'x'
+        title = 'x'
+        scenarios = { short = 'short.toml' }
+        [[experiment]]
+        name = 'alone'
+        scenario = 'short'
+        [[metric]]
+        name = 'packets'
+        unit = ''
+        text = 'Packets sent.'
+        expression = 'tx_packets[\"flow1\"]'";
+    let laboratory = VirtualTimeRunner::new("test");
+    let apply = |settings: &[&str]| {
+        let mut study = load(text, "study.toml", "x", &EmbeddedStudy("x", &[("short.toml", scenario)])).unwrap();
+        let set = settings.iter().map(|setting| Override::parse(setting).unwrap()).collect();
+        study.apply(&UserSettings { set, ..UserSettings::default() }, &laboratory).map(|_| ())
+    };
+    apply(&["scenario.duration=3s", "scenario.measurement.from=1s"]).unwrap();
+    apply(&["scenario.measurement.from=1s", "scenario.duration=3s"]).unwrap();
+    let error = apply(&["scenario.duration=3s", "scenario.measurement.from=50s"]).unwrap_err();
+    assert!(error.to_string().contains("is not before the end of the run"), "{error}");
 }
 
 #[test]
