@@ -26,6 +26,7 @@ pub(crate) const PORTABLE: &[&str] = &[
     "pyo3",
     "rand_core",
     "rand_xoshiro",
+    "rayon",
     "rcgen",
     "resvg",
     "rustls",
