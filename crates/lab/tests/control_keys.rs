@@ -53,9 +53,9 @@ fn keys_of_controls_reach_connections_of_quic() {
     let (with, without) = (packets("rate_limited_increase = true"), packets(""));
     assert!((123.0..=127.0).contains(&with), "{with}");
     assert!((62.0..=65.0).contains(&without), "{without}");
-    // As over TCP.
+    // As over TCP, with buffers larger than path and queue (11 MB).
     let lost = |stack: &str, key: &str| {
-        let quic = format!("protocol = 'quic'\nquic = {{ stack = '{stack}', congestion = 'bic', {key} }}");
+        let quic = format!("protocol = 'quic'\nquic = {{ stack = '{stack}', congestion = 'bic', send_buffer = '32MiB', receive_buffer = '32MiB', {key} }}");
         outcome(&scenario("", &quic, "10s")).flow_rows().map(|row| row.counters.lost_packets).sum::<u64>()
     };
     for stack in ["model", "noq"] {
