@@ -2,8 +2,8 @@
 //! simulation.
 //!
 //! **Model.** The control applies the values of its handle at every event of the transport. Acknowledgments, losses,
-//! marks and timeouts change neither. In fast recovery and after a timeout, the window remains the one that the program
-//! has set; the transport only selects the segments to retransmit.
+//! ECN marks and timeouts change neither. In fast recovery and after a timeout, the window remains the one that the
+//! program has set; the transport only selects the segments to retransmit.
 //!
 //! With a base ([`ExternalControl::with_base`]), another control sets the window between the changes of the program. A
 //! change applies once, and the base continues from the changed window. This is how Orca (Abbasloo et al., SIGCOMM 2020)
@@ -44,7 +44,7 @@ struct Values {
     pacing_bps: AtomicU64,
     /// Number of changes of the window.
     window_changes: AtomicU64,
-    /// Number of changes.
+    /// Number of changes of the window or the pacing rate.
     changes: AtomicU64,
     base: Option<Base>,
 }
@@ -70,8 +70,8 @@ impl ExternalControl {
         ExternalControl::create(window_bytes, None)
     }
 
-    /// Creates a handle that changes the window of another control, the base. `base` creates it for each end of each
-    /// connection. The base starts without a change.
+    /// Creates a handle that changes the window of another control, the base. `base` creates one base for each end of each
+    /// connection. A new base starts with its own window.
     ///
     /// ```
     /// use fullpipe_congestion::cubic::Cubic;
@@ -131,7 +131,7 @@ impl ExternalControl {
 
     /// Creates the controller of one end of a connection, for `Simulation::control`. Changes then take effect at the next
     /// acknowledgment, as with the real QUIC stack. With `Simulation::external_control`, TCP and the QUIC model apply them
-    /// at the start of the next step, and send at once what a larger window permits.
+    /// at the start of the next step, and immediately send what a larger window permits.
     pub fn controller(&self) -> Box<dyn Controller> {
         match &self.0.base {
             None => Box::new(ExternalController(self.clone())),
@@ -205,7 +205,7 @@ impl Controller for ExternalController {
 struct ChangedController {
     handle: ExternalControl,
     base: Box<dyn Controller>,
-    /// The changes of the window that this end has applied.
+    /// The number of changes of the window that this end has applied.
     window_changes: u64,
 }
 
@@ -225,7 +225,7 @@ impl ChangedController {
         let before_bytes = control.cwnd_bytes;
         control.cwnd_bytes = self.handle.window_bytes().max(control.mss_bytes);
         if control.cwnd_bytes < before_bytes {
-            // A base with an estimate of the window would otherwise return to its estimate with the next acknowledgment.
+            // A base with an estimate of the window would otherwise return to its estimate at the next acknowledgment.
             self.base.on_growth_limited(control);
         }
     }

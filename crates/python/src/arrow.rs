@@ -1,4 +1,4 @@
-//! Tables of records as Arrow tables, which other libraries read without a copy by the Arrow C stream interface.
+//! Tables of records as Arrow tables, which other libraries read without a copy through the Arrow C stream interface.
 
 use crate::errors::FolderError;
 use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
@@ -20,7 +20,7 @@ pub(crate) struct ArrowTable(RecordBatch);
 
 #[pymethods]
 impl ArrowTable {
-    /// Returns the table as an Arrow C stream. Another schema cannot be requested.
+    /// Returns the table as an Arrow C stream. A requested schema is ignored.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -69,8 +69,8 @@ pub(crate) fn read_file(path: &Path) -> PyResult<ArrowTable> {
     of_csv(&name, &bytes)
 }
 
-/// Converts a CSV file of records. Declared columns have their declared types. A column that is not declared has numbers
-/// if all its cells are numbers or empty.
+/// Converts a CSV file of records. Declared columns have their declared types. An undeclared column contains numbers if all
+/// its cells are numbers or empty.
 pub(crate) fn of_csv(file: &str, bytes: &[u8]) -> PyResult<ArrowTable> {
     let invalid = |error: csv::Error| FolderError::new_err(format!("{file}: {error}"));
     let declared = references().find(|table| table.file == file);

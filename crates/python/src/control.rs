@@ -53,7 +53,7 @@ pub(crate) struct Ack {
     ce_packets: u64,
 }
 
-/// A loss or a mark that begins a reduction of the window.
+/// A loss or an ECN mark that starts a reduction of the window.
 #[pyclass(frozen, get_all, module = "fullpipe")]
 pub(crate) struct CongestionEvent {
     /// The current time.
@@ -62,7 +62,7 @@ pub(crate) struct CongestionEvent {
     in_flight_bytes: u64,
     /// Bytes newly declared lost.
     lost_bytes: u64,
-    /// Whether the cause is a mark, not a loss.
+    /// Whether the cause is an ECN mark, not a loss.
     ecn: bool,
     /// Whether QUIC's persistent congestion was established.
     persistent: bool,
@@ -139,7 +139,7 @@ impl CongestionControl {
         Err(pyo3::exceptions::PyNotImplementedError::new_err("a congestion control must define on_ack(self, ack)"))
     }
 
-    /// Called when a loss or a mark begins a reduction. The default sets the threshold to half of the bytes in flight,
+    /// Called when a loss or an ECN mark starts a reduction. The default sets the threshold to half of the bytes in flight,
     /// at least two segments (RFC 5681 equation 4).
     fn on_congestion(&mut self, event: &Bound<'_, CongestionEvent>) {
         self.halve(event.get().in_flight_bytes);
@@ -154,7 +154,7 @@ impl CongestionControl {
         let _ = (now_s, in_flight_bytes, undone);
     }
 
-    /// Called when the retransmission timer expires. The default sets the threshold like `on_congestion`. The transport
+    /// Called when the retransmission timer expires. The default sets the threshold as `on_congestion` does. The transport
     /// then sets the window to one segment.
     fn on_timeout(&mut self, timeout: &Bound<'_, Timeout>) {
         if !timeout.get().repeated {
@@ -177,7 +177,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Creates a place for an error; `stop` ends the run.
+    /// Creates an empty failure; `stop` ends the run.
     pub(crate) fn new(stop: Arc<AtomicBool>) -> Self {
         Failure { error: Arc::default(), stop }
     }
@@ -193,13 +193,13 @@ impl Failure {
     }
 }
 
-/// Runs `work` on this thread with a thread state of Python for the whole time. Without it, each call of a control creates
-/// and deletes one, with the memory of its stack.
+/// Runs `work` on this thread with one Python thread state. Otherwise, each call of a control would create and delete a
+/// thread state and the memory of its stack.
 pub(crate) fn with_thread_state<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     Python::attach(|py| py.detach(work))
 }
 
-/// A control of one end of a connection, which calls an object of Python.
+/// The control of one end of a connection, which calls a Python object.
 struct PythonControl {
     /// `None` if the object could not be created.
     object: Option<Py<PyAny>>,
@@ -213,7 +213,7 @@ impl fmt::Debug for PythonControl {
     }
 }
 
-/// Creates controls of a class. An error ends the run.
+/// Returns a function that creates controls of a class. An error ends the run.
 pub(crate) fn factory(
     class: Py<PyAny>,
     failure: Failure,
@@ -223,7 +223,7 @@ pub(crate) fn factory(
             let class = class.bind(py);
             if !class.is_callable() {
                 return Err(PyTypeError::new_err(format!(
-                    "found a control of type {}; expected a subclass of fullpipe.CongestionControl, not an object of it",
+                    "found a control of type {}; expected a subclass of fullpipe.CongestionControl, not an instance",
                     class.get_type().name()?
                 )));
             }
@@ -298,7 +298,7 @@ fn quantity(value: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
     Ok(number)
 }
 
-/// Returns the value in Python of an integer of the transport, with the earlier fraction if the integer is the same.
+/// Returns the Python value of an integer of the transport. Keeps the earlier fraction if the integer has not changed.
 fn exact(value: u64, before: f64) -> f64 {
     if value == u64::MAX {
         f64::INFINITY
@@ -327,7 +327,7 @@ impl PythonControl {
             };
             method(py, object)?;
             let after = *state.borrow();
-            // The transport has integers. The conversion saturates: infinity is the largest integer.
+            // The transport uses integers. The conversion saturates: infinity is the largest integer.
             window.cwnd_bytes = after.cwnd_bytes as u64;
             window.ssthresh_bytes = after.ssthresh_bytes as u64;
             window.pacing_bps = after.pacing_bps as u64;

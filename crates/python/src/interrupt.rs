@@ -1,4 +1,4 @@
-//! Work without the global interpreter lock that a signal interrupts.
+//! Runs work without the global interpreter lock, and lets signals interrupt it.
 
 use pyo3::prelude::*;
 use std::panic::resume_unwind;
@@ -10,8 +10,8 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_millis(50);
 
 /// Runs `work` on another thread without the lock. In the meantime it handles signals, and calls `on_message` with the
-/// messages that `work` sends. If a signal handler raises an exception, such as `KeyboardInterrupt`, it sets `stop`,
-/// waits until `work` returns, and then raises the exception.
+/// messages that `work` sends. If a signal handler raises an exception, such as `KeyboardInterrupt`, this function sets
+/// `stop`, waits until `work` returns, and then raises the exception.
 pub(crate) fn run<T: Send, M: Send>(
     py: Python<'_>,
     stop: &AtomicBool,

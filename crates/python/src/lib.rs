@@ -53,7 +53,7 @@ mod _native {
         fullpipe::embedded::study_names().collect()
     }
 
-    /// Reads a CSV file of records; `name` is the file's name.
+    /// Reads a CSV file of records.
     ///
     /// # Errors
     /// `FolderError` if the file cannot be read or is not a table.

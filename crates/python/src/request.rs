@@ -1,8 +1,8 @@
-//! Runs that another process makes: the request, and its execution by a worker.
+//! Requests for runs in another process, and their execution by a worker.
 //!
 //! A worker needs the resolved scenario, the seed, and the files to which the scenario refers. A file is identified by its
-//! SHA-256. A worker uses its own copy if that has the same content: at the same path, or in its cache. Otherwise it
-//! returns the missing hashes, and the driver sends the request again with the contents.
+//! SHA-256. A worker uses a copy with the same content, at the same path or in its cache. If it has none, it returns the
+//! missing hashes, and the driver sends the request again with the contents.
 
 use crate::errors::{self, RunError, ScenarioError, SystemError};
 use crate::interrupt;
@@ -71,7 +71,9 @@ where
     T: for<'a> FromPyObject<'a, 'py, Error: Into<PyErr>>,
 {
     let value = table.get_item(key)?.ok_or_else(|| {
-        RunError::new_err(format!("the request of a run has no {key:?}; do driver and worker have the same version?"))
+        RunError::new_err(format!(
+            "the message between driver and worker has no {key:?}; install the same wheel on both"
+        ))
     })?;
     value.extract().map_err(Into::into)
 }
@@ -87,7 +89,7 @@ pub(crate) fn records_of(response: &Bound<'_, PyDict>, options: &RunOptions) -> 
     Ok(RunRecords { files: item(response, "files")?, run, cpu_s: item(response, "cpu_s")? })
 }
 
-/// Makes the run of a request in this process. `contents` are the contents of files by hash, and `cache` is the folder in
+/// Executes the run of a request in this process. `contents` are the contents of files by hash, and `cache` is the folder in
 /// which they are kept. Returns the records, or the hashes of missing files.
 ///
 /// # Errors
@@ -125,8 +127,8 @@ pub(crate) fn run_request<'py>(
         if !is_inside {
             if file_hash(Path::new(name)).ok().as_ref() != Some(hash) {
                 return Err(RunError::new_err(format!(
-                    "this worker has no file {name} with the SHA-256 {hash}; files in the scenario's folder travel \
-                     with the run, others must exist at every worker"
+                    "this worker has no file {name} with the SHA-256 {hash}; files in the scenario's folder are \
+                     sent with the run, other files must exist on every worker"
                 )));
             }
         } else if file_hash(&kept).ok().as_ref() == Some(hash) {
@@ -173,7 +175,7 @@ pub(crate) fn run_request<'py>(
 }
 
 /// Returns a folder with copies of files of the cache, with the names that the scenario uses. The name of the folder depends
-/// on the names and hashes alone, so that the runs of a point share it.
+/// only on the names and hashes, so that the runs of a point share it.
 fn folder_of(cache: &Path, files: &[(&String, &String)]) -> io::Result<PathBuf> {
     let mut hash = Sha256::new();
     files.iter().for_each(|(name, digest)| hash.update(format!("{name}\n{digest}\n")));
@@ -201,7 +203,7 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Writes a file so that other workers see it complete or not at all.
+/// Writes a file atomically, so that other workers never read an incomplete file.
 fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut unfinished = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     unfinished.write_all(content)?;

@@ -146,7 +146,7 @@ pub(crate) struct NativeResult {
     hints: Vec<String>,
     resolved: ResolvedScenario,
     options: RunOptions,
-    /// The number of controls of the calling program.
+    /// The number of controls that the calling program defines.
     own_controls: usize,
     run: Mutex<Finished>,
 }
@@ -217,7 +217,7 @@ impl NativeResult {
         (verdict.passed(), verdict.failures.iter().map(ToString::to_string).collect())
     }
 
-    /// Conditions that make the results suspicious.
+    /// Conditions that make the results suspicious although no check failed.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.run().outcome().warnings().iter().map(ToString::to_string).collect()
@@ -265,8 +265,8 @@ impl NativeResult {
     fn save(&self, py: Python<'_>, folder: PathBuf, with_report: bool) -> PyResult<()> {
         if self.own_controls > 0 || matches!(*self.run(), Finished::Steps(_)) {
             return Err(RunError::new_err(
-                "a run with a control in Python or in steps has no key, so its records cannot be saved; use `files` or \
-                 the tables",
+                "a run in steps or with a control in Python has no key, so its records cannot be saved; use `files`, \
+                 `table` or `arrow`",
             ));
         }
         py.detach(|| {

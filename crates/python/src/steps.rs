@@ -22,7 +22,7 @@ const INITIAL_WINDOW_BYTES: u64 = 14_480;
 
 /// Returns a time from seconds.
 fn duration(seconds: f64, name: &str) -> PyResult<Duration> {
-    // 584 years are the largest time.
+    // The largest time is 584 years.
     if !(0.0..=1.8e10).contains(&seconds) {
         return Err(PyValueError::new_err(format!("{name} is {seconds}; expected a time from 0 to 1.8e10 seconds")));
     }
@@ -75,7 +75,7 @@ pub(crate) struct LinkState {
 /// A simulation in steps.
 #[pyclass(module = "fullpipe._native")]
 pub(crate) struct NativeSimulation {
-    /// `None` when the simulation has been finished. The lock is never held: it only permits the use on other threads.
+    /// `None` after the simulation has finished. The mutex is never locked: it only permits use on other threads.
     run: Mutex<Option<RunningSimulation>>,
     controls: BTreeMap<String, ExternalControl>,
     flows: BTreeMap<String, FlowId>,
@@ -83,7 +83,7 @@ pub(crate) struct NativeSimulation {
 }
 
 impl NativeSimulation {
-    /// Starts a scenario. The windows of `controlled` flows and the rates of `adjustable` links are set from outside.
+    /// Starts a scenario. The program sets the windows of `controlled` flows and the rates of `adjustable` links.
     pub(crate) fn start(
         study: ScenarioStudy,
         controlled: Vec<String>,
@@ -191,7 +191,7 @@ impl NativeSimulation {
         let Some(control) = self.controls.get(flows) else {
             let known: Vec<&str> = self.controls.keys().map(String::as_str).collect();
             return Err(PyKeyError::new_err(format!(
-                "the window of {flows:?} is not controlled (one of: {}); name it in `controlled_flows`",
+                "the window of {flows:?} is not controlled (one of: {}); add it to `controlled_flows`",
                 known.join(", ")
             )));
         };
@@ -216,12 +216,12 @@ impl NativeSimulation {
     }
 }
 
-/// What an action changes.
+/// The quantity that an action changes.
 #[derive(Clone, Copy, PartialEq)]
 enum Action {
-    /// The pacing rate of a flow without another control, as Aurora.
+    /// The pacing rate of a flow without another control, as in Aurora.
     Rate,
-    /// The window of CUBIC, as Orca.
+    /// The window of CUBIC, as in Orca.
     Window,
 }
 
@@ -241,7 +241,7 @@ const MIN_WINDOW_SEGMENTS: u64 = 4;
 const MAX_WINDOW_BYTES: u64 = 1 << 30;
 /// The weight of lost bytes against delivered ones in Orca's state and reward.
 const LOSS_WEIGHT: f64 = 5.0;
-/// The round-trip time in units of the smallest one from which Orca's reward counts it (`delay_margin_coef`).
+/// Orca's reward penalizes a round-trip time above this multiple of the smallest one (`delay_margin_coef`).
 const DELAY_MARGIN: f64 = 1.25;
 /// The largest ratio of the pacing rate to the largest delivery rate in Orca's state.
 const MAX_RATE_RATIO: f64 = 10.0;
@@ -254,12 +254,12 @@ struct Totals {
     rx_bytes: u64,
     lost_packets: u64,
     delay: Duration,
-    /// Bytes that the sender knows to be delivered and lost.
+    /// Bytes that the sender counts as delivered and as lost.
     delivered_bytes: u64,
     lost_bytes: u64,
 }
 
-/// One environment: a simulation whose flow has its rate or window changed at the begin of each monitor interval.
+/// One environment: a simulation in which an action changes the rate or window of a flow at the start of each interval.
 struct Environment {
     run: RunningSimulation,
     control: ExternalControl,
@@ -275,13 +275,13 @@ struct Environment {
     mss_bytes: u64,
     srtt_s: f64,
     min_rtt_s: f64,
-    /// The mean one-way delay in the interval before; 0 if no packet has arrived yet.
+    /// The mean one-way delay in the previous interval; 0 if no packet has arrived yet.
     delay_s: f64,
     min_delay_s: f64,
     max_delivery_bps: f64,
 }
 
-/// What is measured in a monitor interval.
+/// The measurements of a monitor interval.
 #[derive(Clone, Copy)]
 struct Interval {
     length_s: f64,
@@ -365,7 +365,7 @@ pub(crate) struct NativeEnvironments {
     highest_rate_bps: f64,
     lanes: Vec<Mutex<Option<Environment>>>,
     /// The threads that step environments in addition to the calling one; `None` if there are no others. Starting threads
-    /// for each step would take as long as several environments.
+    /// for each step would take as long as a step of several environments.
     pool: Option<ThreadPool>,
     /// The process that started the threads. A forked process has the memory of its parent but not the threads.
     process: u32,
@@ -388,7 +388,7 @@ impl NativeEnvironments {
         settings: &EnvironmentSettings,
     ) -> PyResult<Self> {
         if let Some(reason) = study.loaded.scenario.real_time_reason() {
-            return Err(ScenarioError::new_err(format!("it cannot run in virtual time: {reason}")));
+            return Err(ScenarioError::new_err(format!("the scenario cannot run in virtual time: {reason}")));
         }
         let lanes = (0..count).map(|_| Mutex::new(None)).collect();
         let others = settings.threads.min(count).saturating_sub(1);
@@ -410,7 +410,7 @@ impl NativeEnvironments {
             pool,
             process: std::process::id(),
         };
-        // An unknown flow is an error now.
+        // Reports an unknown flow here instead of at the first reset.
         made.environment(0)?;
         Ok(made)
     }
@@ -459,7 +459,7 @@ impl NativeEnvironments {
         while interval.continues && !environment.has_received {
             interval = environment.advance(self.length_s(&environment));
         }
-        // Packets of the handshake are smaller than those of the data, so their delay is no reference.
+        // Handshake packets are smaller than data packets, so their delay must not count as the smallest one.
         environment.min_delay_s = f64::INFINITY;
         interval.delay_ratio = 1.0;
         *self.lanes[lane].lock().unwrap_or_else(PoisonError::into_inner) = Some(environment);
@@ -484,7 +484,7 @@ impl NativeEnvironments {
 }
 
 impl Environment {
-    /// Sets the pacing rate, and a window of two round trips, which seldom limits sending.
+    /// Sets the pacing rate, and a window of two round trips, which rarely limits sending.
     fn apply_rate(&self) {
         let round_trip_s = if self.srtt_s > 0.0 { self.srtt_s } else { 0.1 };
         let window_bytes = (2.0 * self.rate_bps * round_trip_s / 8.0) as u64;
@@ -581,8 +581,8 @@ impl NativeEnvironments {
     }
 
     /// Steps all environments on the threads of the pool and on this one. An environment with a seed is reset instead.
-    /// Returns the intervals as bytes of 64-bit numbers: of 64 environments, a list of lists would take a fifth of the time
-    /// of a step.
+    /// Returns the intervals as bytes of 64-bit numbers. For 64 environments, creating a list of lists would take a fifth of
+    /// the time of a step.
     fn step_all<'py>(
         &self,
         py: Python<'py>,
@@ -595,7 +595,8 @@ impl NativeEnvironments {
         }
         if self.pool.is_some() && self.process != std::process::id() {
             return Err(RunError::new_err(
-                "the environment was created in another process, whose threads this process does not have; create it here",
+                "the environment was created in another process, and its threads do not exist in this one; create it in \
+                 this process",
             ));
         }
         let mut resets = vec![None; count];

@@ -90,7 +90,7 @@ impl NativeStudy {
     }
 
     /// Runs the study and writes its records to `folder`. `submit` submits a request to an executor and returns its
-    /// future; without it, the runs are made on `jobs` threads. `shard` is the number of the shard and the number of
+    /// future; without it, the runs are executed on `jobs` threads. `shard` is the index of the shard and the number of
     /// shards. `observe` is called with the finished and total number of runs and the label of a run.
     #[pyo3(signature = (folder, *, jobs, audit, resume, report, shard, submit, observe))]
     #[expect(clippy::too_many_arguments, reason = "each is a keyword")]
@@ -198,7 +198,7 @@ pub(crate) fn merge(py: Python<'_>, folders: Vec<PathBuf>, out: PathBuf, report:
     })
 }
 
-/// Sends the progress to the thread that called Python.
+/// Sends the progress to the thread that calls Python.
 struct Observer {
     sender: mpsc::Sender<(usize, usize, String)>,
     total: usize,
@@ -207,7 +207,7 @@ struct Observer {
 impl StudyObserver for Observer {
     fn on_planned(&mut self, total: usize) {
         self.total = total;
-        // The receiver ends only after this thread.
+        // Sending cannot fail: the receiver exists until this thread has ended.
         let _ = self.sender.send((0, total, String::new()));
     }
 
@@ -216,7 +216,7 @@ impl StudyObserver for Observer {
     }
 }
 
-/// Makes runs on the threads of the study, or on the workers of an executor.
+/// Executes runs on the threads of the study, or on the workers of an executor.
 struct StudyRunner {
     inner: VirtualTimeRunner,
     /// The flag that ends the study.
@@ -235,14 +235,14 @@ struct ExecutorLink {
 /// The files to which a scenario refers: name, location and hash.
 type Files = Vec<(String, PathBuf, String)>;
 
-/// Receives the end of a future.
+/// The callback that a future calls when it is done.
 #[pyclass(frozen)]
 struct Done(mpsc::SyncSender<()>);
 
 #[pymethods]
 impl Done {
     fn __call__(&self, _future: &Bound<'_, PyAny>) {
-        // If the run was interrupted, nobody waits any more.
+        // After an interruption, no thread waits for the run.
         let _ = self.0.try_send(());
     }
 }
@@ -253,13 +253,13 @@ enum Response {
     Missing(Vec<String>),
 }
 
-/// The number of scenarios whose files are known. More are in flight at the same time only with as many workers.
+/// The number of scenarios whose files are cached. More scenarios are in flight only with more workers than this.
 const RECENT: usize = 1024;
 
-/// The longest time until a waiting thread sees that the study ends. There may be thousands of these threads.
+/// The longest time until a waiting thread detects that the study ends. There may be thousands of these threads.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Returns the reason why there are no records. `otherwise` precedes an error that has no explanation.
+/// Returns the reason why there are no records. `otherwise` is the prefix of all errors that this function does not know.
 fn reason(py: Python<'_>, error: &PyErr, otherwise: &str) -> String {
     let class_is = |module: &str, name: &str| {
         py.import(module)
@@ -279,9 +279,9 @@ fn reason(py: Python<'_>, error: &PyErr, otherwise: &str) -> String {
 }
 
 impl ExecutorLink {
-    /// Returns the files of a scenario; those of the last scenarios are known.
+    /// Returns the files of a scenario; those of the last scenarios are cached.
     fn files(&self, scenario: &ResolvedScenario) -> Result<Arc<Files>, String> {
-        // The content is the text, and then the hashes of the files.
+        // The content is the text, followed by the hashes of the files.
         if scenario.content.len() == scenario.text.len() {
             return Ok(Arc::default());
         }
@@ -290,7 +290,7 @@ impl ExecutorLink {
             return Ok(Arc::clone(files));
         }
         let files = Arc::new(files_of(scenario)?);
-        // The key of the run has the hashes that the files had when the study was planned: 32 bytes after a label.
+        // The content has the hash of each file at the time when the study was planned: 32 bytes after a label.
         let planned = scenario.content[scenario.text.len()..].chunks(b"\nfile: ".len() + 32);
         let changed = |((_, _, hash), planned): &(&(String, PathBuf, String), &[u8])| !hex(planned).ends_with(hash);
         if let Some(((_, path, _), _)) = files.iter().zip(planned).find(changed) {
@@ -332,7 +332,7 @@ impl ExecutorLink {
             match receiver.recv_timeout(POLL) {
                 Ok(()) => break,
                 Err(RecvTimeoutError::Timeout) if options.stop.load(Ordering::Relaxed) => {
-                    // The study ends in any case; a run that cannot be canceled is finished in vain.
+                    // The study ends in any case; the result of a run that cannot be canceled is discarded.
                     let _ = Python::attach(|py| future.call_method0(py, intern!(py, "cancel")).map(drop));
                     return Err(RunFailure::Interrupted);
                 }
@@ -359,7 +359,7 @@ impl ExecutorLink {
         .map_err(|error| RunFailure::Failed(Python::attach(|py| reason(py, &error, "the worker raised"))))
     }
 
-    /// Makes a run on a worker, which gets the contents of the files that it does not have.
+    /// Executes a run on a worker, and sends it the contents of the files that it does not have.
     fn run(&self, scenario: &ResolvedScenario, seed: u64, options: &RunOptions) -> Result<RunRecords, RunFailure> {
         let files = self.files(scenario).map_err(RunFailure::Failed)?;
         let mut contents = BTreeMap::new();

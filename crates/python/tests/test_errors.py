@@ -248,7 +248,7 @@ def test_worker_without_the_file_of_a_scenario_is_named(
 
     # The file is not in the folder of the scenario, so it does not travel.
     study = study_with_file(tmp_path / "scenario", str(tmp_path / "own.cvec"))
-    with pytest.raises(fp.RunError, match="has no file /no-such-folder/own.cvec .* must exist at every worker"):
+    with pytest.raises(fp.RunError, match="has no file /no-such-folder/own.cvec .* must exist on every worker"):
         study.run(out=tmp_path / "out", executor=Elsewhere(None))
 
 
@@ -348,7 +348,7 @@ def assigning(name: str, value: object) -> Callable[..., None]:
         (control(on_ack=assigning("mss_bytes", 5)), AttributeError, "mss_bytes"),
         (control(requirements="delivery_rate"), TypeError, "requirements: .* expected a tuple of signals"),
         (control(requirements=5), TypeError, "requirements: found 5; expected a tuple"),
-        (control()(), TypeError, "expected a subclass of fullpipe.CongestionControl, not an object"),
+        (control()(), TypeError, "expected a subclass of fullpipe.CongestionControl, not an instance"),
         (control(__new__=lambda cls: {}), TypeError, "found a control of type dict"),
         (None, TypeError, "found a control of type NoneType"),
     ],

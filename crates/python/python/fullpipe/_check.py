@@ -23,7 +23,7 @@ def integer(name: str, value: object, least: int, most: int) -> int:
 
 
 def boolean(name: str, value: object) -> bool:
-    """Returns a boolean argument: the text ``"no"`` would be true otherwise."""
+    """Returns a boolean argument. Other types are rejected, because the text ``"no"`` would be true."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} is {reprlib.repr(value)}; expected True or False")
     return value

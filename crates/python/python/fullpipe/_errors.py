@@ -18,7 +18,7 @@ def extra(module: str, name: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtraError(
-            f"this needs {module.partition('.')[0]}, which is not installed: pip install 'fullpipe[{name}]'"
+            f"the module {module.partition('.')[0]} is not installed; run: pip install 'fullpipe[{name}]'"
         ) from error
 
 

@@ -50,7 +50,7 @@ class SeriesTable(Mapping[tuple[str, str], pd.Series]):
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """All samples: the columns of series.csv."""
+        """All samples, with the columns of series.csv."""
         return to_pandas(to_arrow(self._native.table("series.csv")))
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ class Result:
     def arrow(self, table: str = "flows") -> pa.Table:
         """Returns a table of the record as a table of pyarrow.
 
-        Fields have the metadata ``unit`` and ``description``. Other libraries read it without a copy:
+        Fields have the metadata ``unit`` and ``description``. Other libraries read the table without a copy:
         ``polars.from_arrow(result.arrow("series"))``.
 
         >>> import fullpipe as fp
@@ -149,7 +149,7 @@ class Result:
         parts = [f"<h4>{html.escape(self.title)}</h4>"]
         parts += [f"<p>Warning: {html.escape(text)}</p>" for text in self.warnings + self.audit_failures]
         columns = ["flow", "congestion", "goodput_bps", "completion_s", "lost_packets", "retransmitted_packets"]
-        # The default format has an exponent if any value of the column has many digits.
+        # The default format of pandas has an exponent if any value of the column has many digits.
         table = self.flows[columns].dropna(axis="columns", how="all")
         parts.append(table.to_html(index=False, na_rep="", border=0, float_format=_decimal))
         with tempfile.TemporaryDirectory() as folder:

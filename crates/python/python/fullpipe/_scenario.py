@@ -14,7 +14,7 @@ from ._native import NativeScenario, to_toml
 from ._result import Result
 from ._steps import Simulation
 
-#: What :class:`Scenario` accepts, and a scenario itself.
+#: A value that :class:`Scenario` accepts, or a :class:`Scenario`.
 Source = Union["Scenario", str, "os.PathLike[str]", Mapping[str, Any]]
 
 
@@ -89,16 +89,16 @@ class Scenario:
         controls: Mapping[str, type[CongestionControl]] | None = None,
         audit: bool = False,
     ) -> Result:
-        """Runs the scenario in virtual time, and returns its result. Other threads of Python continue.
+        """Runs the scenario in virtual time, and returns its result. Other Python threads continue to run.
 
         ``seed`` replaces the scenario's seed. ``set`` overrides values by dotted paths, as ``--set`` does. ``controls``
-        replaces the congestion control of flows, selected by name or pattern, by subclasses of
-        :class:`CongestionControl`. ``audit`` checks every packet.
+        maps names or patterns of flows to subclasses of :class:`CongestionControl`, which replace the flows' congestion
+        controls. ``audit`` checks every packet.
 
-        Hints about the scenario, such as former names of keys, are warnings.
+        Hints about the scenario, such as former names of keys, are issued as warnings.
 
-        Raises :class:`ScenarioError` if the scenario is invalid, :class:`RunError` if the run fails, and the exception of
-        a control.
+        Raises :class:`ScenarioError` if the scenario is invalid, and :class:`RunError` if the run fails. An exception of
+        a control ends the run and is raised.
         """
         pairs = list(mapping("controls", controls or {}, "flows and subclasses of CongestionControl").items())
         result = Result(self._native.run(_seed(seed), _table(set), boolean("audit", audit), pairs))
@@ -116,8 +116,8 @@ class Scenario:
     ) -> Simulation:
         """Starts the scenario in steps.
 
-        ``controlled_flows`` are names or patterns of flows whose congestion window the program sets, and
-        ``adjustable_links`` those of links whose rate and delay it sets.
+        ``controlled_flows`` are names or patterns of flows whose congestion window the program sets.
+        ``adjustable_links`` are names or patterns of links whose rate and delay the program sets.
         """
         table, seed = _table(set), _seed(seed)
         native = self._native.start(seed, table, list(controlled_flows), list(adjustable_links))

@@ -48,8 +48,10 @@ class Simulation:
         return self._native.now_s
 
     def run_until(self, time_s: float) -> bool:
-        """Processes all events up to a time in seconds. Returns whether the run continues; it ends with its duration, or
-        when no event is left."""
+        """Processes all events up to a time in seconds. Returns whether the run continues.
+
+        A run ends at the end of its duration, or when no event is left.
+        """
         return self._native.run_until(time_s)
 
     def flow(self, name: str) -> dict[str, Any]:
@@ -65,7 +67,7 @@ class Simulation:
         return self._native.link(name)
 
     def set_window(self, flows: str, window_bytes: int, *, pacing_bps: float | None = None) -> None:
-        """Sets the congestion window of controlled flows, and their pacing rate. It takes effect with the next step."""
+        """Sets the congestion window and the pacing rate of controlled flows. They take effect with the next step."""
         self._native.set_window(flows, window_bytes, pacing_bps)
 
     def set_link_rate(self, link: str, rate_bps: float) -> None:
@@ -77,7 +79,7 @@ class Simulation:
         self._native.set_link_delay(link, delay_s)
 
     def start_flow(self, flow: str) -> None:
-        """Starts a flow now that the scenario starts later."""
+        """Starts a flow now, before the start time that the scenario sets."""
         self._native.start_flow(flow)
 
     def finish(self) -> Result:

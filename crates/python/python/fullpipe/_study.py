@@ -33,7 +33,7 @@ _TABLES = ("results", "summary", "flow_summary", "robustness", "expectations")
 class Study:
     """A study: the path of its file or folder, or the name of an embedded study.
 
-    ``set`` sets parameters, axes (a list) and, as ``scenario.PATH``, values of the scenario, as ``--set`` does. ``runs`` is
+    ``set`` sets parameters, axes (to a list) and values of the scenario (as ``scenario.PATH``), as ``--set`` does. ``runs`` is
     the number of runs per point.
 
     >>> import fullpipe as fp
@@ -74,7 +74,7 @@ class Study:
         table = None if set is None else mapping("set", set, "parameters, axes or paths, and values")
         runs = None if runs is None else integer("runs", runs, 1, 1_000_000)
         seeds = None if seeds is None else integer("seeds", seeds, 1, 1_000_000)
-        # TOML has integers of 64 bits, and JSON those of a double.
+        # TOML integers have 64 bits, but JSON integers are those of a double.
         seed = None if seed is None else integer("seed", seed, 0, 2**53 - 1)
         self._native, self.messages = native.apply(table, runs, seeds, seed, boolean("quick", quick))
 
@@ -159,28 +159,28 @@ class Study:
         report: bool = False,
         shard: tuple[int, int] | None = None,
     ) -> Results:
-        """Runs the study and returns its results. Runs that the folder ``out`` already has are reused.
+        """Runs the study and returns its results. Runs that the folder ``out`` already contains are reused.
 
         ``out`` is the folder of records, by default ``fullpipe-out/NAME``; the command ``fullpipe study run`` can continue
-        it. The runs are made on ``jobs`` threads, by default one per core, or on the workers of ``executor``: any executor
-        of ``concurrent.futures``, such as ``dask.distributed.Client().get_executor()``. ``in_flight`` is the number of runs
-        that are submitted at the same time, by default 100. ``progress`` prints the progress, or is a function that is
-        called with the finished and total number of runs and the label of a run. ``shard=(I, N)`` makes only the runs of
-        shard I of N; :func:`merge` combines the folders.
+        it. The runs are executed on ``jobs`` threads, by default one per core, or on the workers of ``executor``: any
+        executor of ``concurrent.futures``, such as ``dask.distributed.Client().get_executor()``. ``in_flight`` is the number
+        of runs that are submitted at the same time, by default 100. ``progress=True`` prints the progress. If ``progress``
+        is a function, it is called with the finished and total number of runs and the label of a run. ``shard=(I, N)``
+        executes only the runs of shard I of N; :func:`merge` combines the folders.
 
-        Raises :class:`RunError` if runs failed (the others are kept), and ``KeyboardInterrupt`` if it is interrupted: the
-        same call continues.
+        Raises :class:`RunError` if runs fail; the folder keeps the others. Raises ``KeyboardInterrupt`` if it is
+        interrupted; the same call then continues.
         """
         folder = Path("fullpipe-out", self.name) if out is None else Path(out)
         if executor is None:
             submit = None
             if in_flight is not None:
-                raise ValueError("in_flight is the number of runs of an executor; use jobs=, or add executor=")
+                raise ValueError("in_flight applies only with an executor; use jobs=, or add executor=")
             at_once = integer("jobs", (os.cpu_count() or 1) if jobs is None else jobs, 1, 10_000)
         else:
             submit = _submitter(executor)
             if jobs is not None:
-                raise ValueError("jobs is the number of threads of this process; with executor=, use in_flight=")
+                raise ValueError("jobs applies only without an executor; use in_flight=, or remove executor=")
             at_once = integer("in_flight", 100 if in_flight is None else in_flight, 1, 10_000)
         if not isinstance(progress, bool) and not callable(progress):
             raise TypeError(f"progress is {progress!r}; expected True, False or a function")
@@ -221,11 +221,11 @@ class Results:
     def __init__(self, folder: Path, study: Study, summary: dict[str, Any]):
         self.folder = folder
         self._study = study
-        #: The number of runs that were made.
+        #: The number of runs that were executed.
         self.made: int = summary["made"]
         #: The number of earlier runs that were reused.
         self.reused: int = summary["reused"]
-        #: Runs and verdicts that are not to be trusted, each with the reason.
+        #: Untrusted runs and verdicts, each with the reason.
         self.untrusted: list[tuple[str, str]] = summary["untrusted"]
         #: Conditions that make results suspicious although no check failed.
         self.warnings: list[str] = summary["warnings"]
@@ -260,8 +260,8 @@ class Results:
     def to_xarray(self, experiment: str | None = None) -> xarray.Dataset:
         """Returns the metrics of an experiment as a Dataset with a dimension for each axis, and ``run``.
 
-        Axes whose labels are all numbers have numbers as coordinates. Combinations without a run have NaN. A study with
-        several experiments needs the name of one.
+        Axes whose labels are all numbers have numbers as coordinates. Combinations without a run have NaN. If a
+        study has several experiments, ``experiment`` must name one of them.
         """
         xr = extra("xarray", "xarray")
         names = list(self._study.axes)
@@ -285,7 +285,7 @@ class Results:
         frame["run"] = frame.groupby(axes, sort=False).cumcount() if axes else range(len(frame))
         data = frame.set_index([*axes, "run"])[metrics].dropna(axis="columns", how="all")
         dataset: xarray.Dataset = xr.Dataset.from_dataframe(data)
-        # The order of the study, not that of the sorted labels.
+        # Restores the order of the study, because `from_dataframe` sorts the labels.
         order = {axis: list(dict.fromkeys(frame[axis])) for axis in axes}
         return dataset.reindex(order) if axes else dataset
 

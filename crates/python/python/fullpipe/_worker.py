@@ -18,5 +18,5 @@ def cache_folder() -> Path:
 
 
 def execute(request: dict[str, Any], contents: dict[str, bytes]) -> dict[str, Any]:
-    """Makes the run of a request, and returns its records, or the hashes of files that this worker needs."""
+    """Executes the run of a request. Returns its records, or the hashes of files that this worker needs."""
     return run_request(request, contents, cache_folder())

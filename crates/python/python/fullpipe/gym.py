@@ -55,7 +55,7 @@ FIELDS = (
     "continues",
 )
 
-#: One bulk flow over 10 Mbit/s and a round trip of 40 ms, with a buffer of one bandwidth-delay product.
+#: One bulk flow over a link of 10 Mbit/s with a round-trip time of 40 ms and a buffer of one bandwidth-delay product.
 SCENARIO: dict[str, Any] = {
     "title": "A flow whose rate an agent sets",
     "duration": "60s",
@@ -63,12 +63,12 @@ SCENARIO: dict[str, Any] = {
     "flow": [{"name": "agent", "from": "source", "to": "sink", "start_jitter": "100ms"}],
 }
 
-#: The bytes of a full packet at the IP layer, by which Aurora's reward counts throughput.
+#: The size of a full packet at the IP layer, in bytes. Aurora's reward counts throughput in these packets.
 PACKET_BYTES = 1500
 
 
 def aurora_reward(interval: Mapping[str, Any]) -> Any:
-    """The reward of Aurora (Jay et al., ICML 2019, section 5): 10 throughput (packets/s) - 1000 latency (s) - 2000 loss.
+    """Returns the reward of Aurora (Jay et al., ICML 2019, section 5): 10 throughput (packets/s) - 1000 latency (s) - 2000 loss.
 
     The latency here is the mean one-way delay of the packets that arrived in the interval. The values of the dict are numbers,
     or arrays in a vector environment.
@@ -78,7 +78,7 @@ def aurora_reward(interval: Mapping[str, Any]) -> Any:
 
 
 def aurora_factor(action: Any, alpha: float = 0.025) -> Any:
-    """The factor of the rate for an action of Aurora: 1 + alpha a, or 1 / (1 - alpha a) if a is negative.
+    """Returns the factor of the rate for an action of Aurora: 1 + alpha a, or 1 / (1 - alpha a) if a is negative.
 
     The action is a number or an array.
     """
@@ -89,16 +89,20 @@ def aurora_factor(action: Any, alpha: float = 0.025) -> Any:
 
 
 def orca_reward(interval: Mapping[str, Any]) -> Any:
-    """The reward of Orca (Abbasloo et al., SIGCOMM 2020), at most 1: (r - 5 l) / r_max, times the smaller of 1 and 1.25 d_min / d.
+    """Returns the reward of Orca (Abbasloo et al., SIGCOMM 2020), at most 1.
 
-    r is the rate of delivered bytes, r_max its largest value in this episode, l the rate of lost bytes, d the smoothed
-    round-trip time, and d_min the smallest round-trip time. The constants are those of the authors' code.
+    The reward is (r - 5 l) / r_max, times the smaller of 1 and 1.25 d_min / d. r is the rate of delivered bytes, r_max its
+    largest value in this episode, l the rate of lost bytes, d the smoothed round-trip time, and d_min the smallest round-trip
+    time. The constants are those of the authors' code.
     """
     return (interval["delivery_ratio"] - interval["loss_penalty"]) * interval["delay_metric"]
 
 
 def orca_factor(action: Any) -> Any:
-    """The factor of the window for an action of Orca from -1 to 1, a number or an array: 4 to the power of the action."""
+    """Returns the factor of the window for an action of Orca: 4 to the power of the action.
+
+    The action is a number from -1 to 1, or an array.
+    """
     return 4.0**action
 
 
@@ -164,15 +168,15 @@ class Settings:
     set: Mapping[str, Any] | None = None
     #: The number of intervals that an observation contains.
     history: int = 10
-    #: The length of an interval in seconds. By default that of the preset: one smoothed round-trip time, or 20 ms.
+    #: The length of an interval in seconds. The default is that of the preset: one smoothed round-trip time, or 20 ms.
     interval_s: float | None = None
-    #: The reward of a step: a function of its dict ``info``. By default that of the preset.
+    #: The reward of a step: a function of its dict ``info``. The default is that of the preset.
     reward: Callable[[Mapping[str, Any]], Any] | None = None
-    #: The largest absolute value of an action. By default that of the preset: 20, or 1.
+    #: The largest absolute value of an action. The default is that of the preset: 20, or 1.
     highest_action: float | None = None
-    #: The pacing rate at the begin of an episode, in bit/s of payload. Orca's preset does not use it.
+    #: The pacing rate at the start of an episode, in bit/s of payload. Orca's preset does not use it.
     initial_rate_bps: float = 1e6
-    #: The lowest and the highest pacing rate. Orca's preset does not use them.
+    #: The lowest and the highest pacing rate, in bit/s of payload. Orca's preset does not use them.
     rates_bps: tuple[float, float] = (1e5, 1e9)
 
     def __post_init__(self) -> None:
@@ -183,18 +187,19 @@ class Settings:
         if self.history < 1:
             raise ValueError(f"history is {self.history}; expected at least 1")
         if self.interval_s is not None and not 0 < self.interval_s < 1e6:
-            raise ValueError(f"interval_s is {self.interval_s}; expected a time above 0")
+            raise ValueError(f"interval_s is {self.interval_s}; expected more than 0 and less than 1e6 seconds")
         if self.highest_action is not None and not 0 < self.highest_action < 1e3:
-            raise ValueError(f"highest_action is {self.highest_action}; expected a number from 0 to 1000")
+            raise ValueError(f"highest_action is {self.highest_action}; expected more than 0 and less than 1000")
         low, high = self.rates_bps
         if not 0 < low <= self.initial_rate_bps <= high < 1e13:
             raise ValueError(
-                f"found rates {low}, {self.initial_rate_bps} and {high}; expected 0 < lowest <= initial <= highest"
+                f"rates_bps is {self.rates_bps} and initial_rate_bps is {self.initial_rate_bps}; "
+                "expected 0 < lowest <= initial <= highest < 1e13 bit/s"
             )
 
 
 class _Common:
-    """What single and vector environments have in common."""
+    """The parts that single and vector environments share."""
 
     def __init__(self, scenario: Source, flow: str, count: int, threads: int, settings: Settings):
         preset = PRESETS[settings.preset]
@@ -208,7 +213,7 @@ class _Common:
         self.preset = preset
         self.reward = settings.reward or preset.reward
         self.columns = [FIELDS.index(name) for name in preset.observed]
-        # A slice is taken faster than a list of columns.
+        # Indexing by a slice is faster than by a list of columns.
         first, last = self.columns[0], self.columns[-1]
         self.slice = slice(first, last + 1) if last - first + 1 == len(self.columns) else self.columns
         highest = settings.highest_action or preset.highest_action
@@ -234,7 +239,7 @@ class CongestionEnv(gymnasium.Env):  # type: ignore[misc, name-defined]
 
     An episode is truncated at the end of the scenario. The other keyword arguments are those of :class:`Settings`.
 
-    The seed of :meth:`reset` determines the episode. Without a seed, each episode has another one.
+    The seed of :meth:`reset` determines the episode. Without a seed, each episode has a different one.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -271,8 +276,8 @@ class CongestionEnv(gymnasium.Env):  # type: ignore[misc, name-defined]
 class CongestionVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc, name-defined]
     """Environments like :class:`CongestionEnv` that run on threads of one process, without the interpreter lock.
 
-    An environment whose episode has ended is reset by the next step. ``reward`` is called with arrays. The threads belong to the
-    environment; by default there are as many as processors.
+    The next step resets an environment whose episode has ended. ``reward`` is called with arrays. The vector environment owns
+    its threads; by default, it has one for each processor.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}
@@ -315,7 +320,7 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc, nam
         """Runs one interval in each environment."""
         actions = np.asarray(actions, dtype=np.float64).reshape(-1)
         if actions.shape != (self.num_envs,) or not np.isfinite(actions).all():
-            raise ValueError(f"found {actions!r}; expected {self.num_envs} finite actions")
+            raise ValueError(f"actions is {actions!r}; expected {self.num_envs} finite numbers")
         return self._advance(actions)
 
     def _advance(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

@@ -1,6 +1,6 @@
-"""Styles of matplotlib for figures of papers (extra ``plot``).
+"""Matplotlib styles for figures in papers (extra ``plot``).
 
-``figure.savefig("window.pdf")`` writes a file whose width is that of the column.
+``figure.savefig("window.pdf")`` writes a file with the width of the column.
 
 >>> import fullpipe as fp
 >>> import matplotlib.pyplot as plt
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 #: Width of a figure in inches over one and two columns, by template.
 #:
 #: IEEE: "Size Requirements for Graphics", IEEE Author Center (3.5 inches and 7.16 inches). ACM: the format ``sigconf`` of
-#: the LaTeX class ``acmart``, which has paper of 8.5 inches, margins of 54 pt and a column separation of 24 pt (1 inch is
-#: 72.27 pt).
+#: the LaTeX class ``acmart``, which has a paper width of 8.5 inches, margins of 54 pt and a column separation of 24 pt (1 inch
+#: is 72.27 pt).
 WIDTHS_INCHES = {
     "ieee": (3.5, 7.16),
     "acm": ((8.5 - 108 / 72.27 - 24 / 72.27) / 2, 8.5 - 108 / 72.27),
@@ -121,8 +121,9 @@ def style(
 def means(results: Results, metric: str, experiment: str | None = None) -> pd.DataFrame:
     """Returns the means of a metric of a study: the columns of the axes, then ``n``, ``mean``, ``low`` and ``high``.
 
-    ``low`` and ``high`` bound the 95 % interval of the mean over runs. Axes whose labels are all numbers have numbers. A
-    study with several experiments has the column ``experiment``, or needs the name of one.
+    ``low`` and ``high`` bound the 95 % interval of the mean over runs. If all labels of an axis are numbers, its column
+    contains numbers. For a study with several experiments, the table has the column ``experiment``, unless the argument
+    ``experiment`` selects one.
 
     >>> import tempfile
     >>> import fullpipe as fp
