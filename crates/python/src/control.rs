@@ -5,11 +5,12 @@
 
 use fullpipe::ConnectionContext;
 use fullpipe::congestion::{self as native, ControlRequirements, Controller, RecoveryExit, WindowState};
+use fullpipe::scenario::schema::nearest_name;
 use fullpipe::units::{Duration, Instant};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,6 +86,22 @@ pub(crate) struct Timeout {
 ///
 /// A control in Python is slow: each acknowledgment calls Python with the interpreter lock, so a run takes several times the
 /// CPU time of the same control in Rust. The page on Python has measured values. Write a control for a study in Rust.
+/// A subclass may have arguments. `controls` of :meth:`Scenario.run` accepts a subclass, or a function without arguments that
+/// returns a control, such as `lambda: Mine(3)`. It is called for each end of each connection.
+///
+/// The transport sets the attributes before it calls `on_established`. TCP permits at least one segment in flight, and QUIC
+/// at least two packets, also if `cwnd_bytes` is smaller.
+///
+/// The class attribute `requirements` is a tuple of the signals that the control needs:
+///
+/// * `"delivery_rate"`: the transport measures the delivery rate. `Ack.delivery_rate_bps` is otherwise `None`.
+/// * `"pacing"`: the transport paces packets, at the rate `pacing_bps` if the control sets it. Only a control with this
+///   signal can set `pacing_bps`.
+/// * `"ecn_counts"`: the control responds to the number of CE marks, `Ack.ce_packets`. TCP then calls `on_congestion` for a loss
+///   also if a mark in the same window has reduced the window (RFC 8257 section 3.5). The scenario must enable ECN.
+/// * `"own_recovery"`: the control sets the window during loss recovery and after a timeout. Otherwise the transport sets it.
+///
+/// A public method whose name begins with `on_` must be one of the methods below, so that a misspelled name is an error.
 #[pyclass(subclass, dict, module = "fullpipe")]
 #[derive(Clone, Copy)]
 pub(crate) struct CongestionControl {
@@ -94,19 +111,40 @@ pub(crate) struct CongestionControl {
     /// Slow-start threshold; infinite until the first reduction.
     #[pyo3(get)]
     ssthresh_bytes: f64,
-    /// Pacing rate; 0 if the pacing setting of the transport applies.
+    /// Pacing rate; 0 if the pacing setting of the transport applies. Needs the requirement `"pacing"`.
     #[pyo3(get)]
     pacing_bps: f64,
     /// Largest segment payload.
     #[pyo3(get)]
     mss_bytes: u64,
+    /// Whether the control requires pacing; `None` before a transport uses the control.
+    paces: Option<bool>,
 }
+
+/// The state before a transport uses the control.
+const INITIAL: CongestionControl =
+    CongestionControl { cwnd_bytes: 0.0, ssthresh_bytes: f64::INFINITY, pacing_bps: 0.0, mss_bytes: 0, paces: None };
+
+/// The methods that the transport calls.
+const HOOKS: [&str; 5] = ["on_established", "on_ack", "on_congestion", "on_recovery_exit", "on_timeout"];
 
 #[pymethods]
 impl CongestionControl {
+    /// The arguments are those of the `__init__` of a subclass.
     #[new]
-    fn new() -> Self {
-        CongestionControl { cwnd_bytes: 0.0, ssthresh_bytes: f64::INFINITY, pacing_bps: 0.0, mss_bytes: 0 }
+    #[classmethod]
+    #[pyo3(signature = (*args, **keywords))]
+    fn new(
+        class: &Bound<'_, PyType>,
+        args: &Bound<'_, PyTuple>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let has_arguments = !args.is_empty() || keywords.is_some_and(|keywords| !keywords.is_empty());
+        let name = intern!(class.py(), "__init__");
+        if has_arguments && class.getattr(name)?.is(&class.py().get_type::<PyAny>().getattr(name)?) {
+            return Err(PyTypeError::new_err(format!("{} has no __init__ with arguments", class.name()?)));
+        }
+        Ok(INITIAL)
     }
 
     // The setters raise an error at the line of the control that assigns an invalid value.
@@ -124,7 +162,16 @@ impl CongestionControl {
 
     #[setter]
     fn set_pacing_bps(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.pacing_bps = quantity(value, "pacing_bps")?;
+        let rate_bps = quantity(value, "pacing_bps")?;
+        if rate_bps > 0.0 && rate_bps < 1.0 {
+            return Err(PyValueError::new_err(format!(
+                "pacing_bps is {rate_bps}; expected at least 1 bit/s, or 0 for the pacing setting of the transport"
+            )));
+        }
+        if rate_bps > 0.0 && self.paces == Some(false) {
+            return Err(unpaced());
+        }
+        self.pacing_bps = rate_bps;
         Ok(())
     }
 
@@ -228,13 +275,38 @@ pub(crate) fn factory(
                 )));
             }
             let object = class.call0()?;
-            object.cast::<CongestionControl>().map_err(|_| {
+            let control = object.cast::<CongestionControl>().map_err(|_| {
                 let kind = object.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
                 PyTypeError::new_err(format!(
                     "found a control of type {kind}; expected a subclass of fullpipe.CongestionControl"
                 ))
             })?;
-            Ok((requirements(&object.get_type())?, object.unbind()))
+            check_hooks(&object.get_type())?;
+            let requirements = requirements(&object.get_type())?;
+            let mut state = control.borrow_mut();
+            if state.paces.is_some() {
+                return Err(PyTypeError::new_err(
+                    "the function of `controls` returned the same control twice; expected a new control for each end of \
+                     each connection",
+                ));
+            }
+            if state.pacing_bps > 0.0 && !requirements.pacing {
+                return Err(unpaced());
+            }
+            let before = [
+                ("cwnd_bytes", state.cwnd_bytes, INITIAL.cwnd_bytes),
+                ("ssthresh_bytes", state.ssthresh_bytes, INITIAL.ssthresh_bytes),
+                ("pacing_bps", state.pacing_bps, INITIAL.pacing_bps),
+            ];
+            if let Some((name, ..)) = before.into_iter().find(|(_, value, initial)| value != initial) {
+                return Err(PyValueError::new_err(format!(
+                    "{name} was set before the connection was established, which has no effect; set it in \
+                     on_established(self, now_s, rtt_s)"
+                )));
+            }
+            state.paces = Some(requirements.pacing);
+            drop(state);
+            Ok((requirements, object.clone().unbind()))
         });
         let (requirements, object) = match made {
             Ok((requirements, object)) => (requirements, Some(object)),
@@ -245,6 +317,29 @@ pub(crate) fn factory(
         };
         Box::new(PythonControl { object, requirements, failure: failure.clone() })
     }
+}
+
+fn unpaced() -> PyErr {
+    PyValueError::new_err(
+        "pacing_bps has an effect only if the control requires pacing; add it to the class: requirements = (\"pacing\",)",
+    )
+}
+
+/// Returns an error if a public method has the form of a hook's name, but is no hook: the transport would never call it.
+fn check_hooks(class: &Bound<'_, PyType>) -> PyResult<()> {
+    for name in class.dir()? {
+        let name: String = name.extract()?;
+        if name.starts_with("on_") && !HOOKS.contains(&name.as_str()) && class.getattr(&*name)?.is_callable() {
+            let hint = nearest_name(&name, HOOKS).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+            return Err(PyTypeError::new_err(format!(
+                "{}.{name} is not a method that the transport calls{hint} (one of: {}); names of other methods must not \
+                 begin with on_",
+                class.name()?,
+                HOOKS.join(", ")
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Reads the class attribute `requirements`.
@@ -324,6 +419,7 @@ impl PythonControl {
                 ssthresh_bytes: exact(window.ssthresh_bytes, before.ssthresh_bytes),
                 pacing_bps: exact(window.pacing_bps, before.pacing_bps),
                 mss_bytes: window.mss_bytes,
+                paces: before.paces,
             };
             method(py, object)?;
             let after = *state.borrow();

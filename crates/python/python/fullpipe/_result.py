@@ -143,10 +143,14 @@ class Result:
 
     def __repr__(self) -> str:
         passed = "passed" if self._native.audit[0] else "failed"
-        return f"Result(title={self.title!r}, seed={self.seed}, audit={passed!r})"
+        count = len(self.warnings)
+        suffix = f", warnings={count}" if count else ""
+        return f"Result(title={self.title!r}, seed={self.seed}, audit={passed!r}{suffix})"
 
     def _repr_html_(self) -> str:
         parts = [f"<h4>{html.escape(self.title)}</h4>"]
+        if self.warnings:
+            parts.append(f"<p>Warnings: {len(self.warnings)}</p>")
         parts += [f"<p>Warning: {html.escape(text)}</p>" for text in self.warnings + self.audit_failures]
         columns = ["flow", "congestion", "goodput_bps", "completion_s", "lost_packets", "retransmitted_packets"]
         # The default format of pandas has an exponent if any value of the column has many digits.

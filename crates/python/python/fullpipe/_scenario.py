@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Union
 
-from ._check import boolean, integer, mapping
+from ._check import boolean, integer, mapping, strings
 from ._control import CongestionControl
 from ._native import NativeScenario, to_toml
 from ._result import Result
@@ -86,16 +86,18 @@ class Scenario:
         seed: int | None = None,
         set: Mapping[str, Any] | None = None,
         *,
-        controls: Mapping[str, type[CongestionControl]] | None = None,
+        controls: Mapping[str, Callable[[], CongestionControl]] | None = None,
         audit: bool = False,
     ) -> Result:
         """Runs the scenario in virtual time, and returns its result. Other Python threads continue to run.
 
         ``seed`` replaces the scenario's seed. ``set`` overrides values by dotted paths, as ``--set`` does. ``controls``
         maps names or patterns of flows to subclasses of :class:`CongestionControl`, which replace the flows' congestion
-        controls. ``audit`` checks every packet.
+        controls. Instead of a subclass, it accepts a function without arguments that returns a new control. ``audit`` checks
+        every packet.
 
-        Hints about the scenario, such as former names of keys, are issued as warnings.
+        Hints about the scenario, such as former names of keys, are issued as warnings. So are the warnings of the result, in
+        one warning.
 
         Raises :class:`ScenarioError` if the scenario is invalid, and :class:`RunError` if the run fails. An exception of
         a control ends the run and is raised.
@@ -104,6 +106,8 @@ class Scenario:
         result = Result(self._native.run(_seed(seed), _table(set), boolean("audit", audit), pairs))
         for hint in result._native.hints:
             warnings.warn(hint, stacklevel=2)
+        if result.warnings:
+            warnings.warn(f"{self.name}: {'; '.join(result.warnings)}", stacklevel=2)
         return result
 
     def start(
@@ -120,7 +124,9 @@ class Scenario:
         ``adjustable_links`` are names or patterns of links whose rate and delay the program sets.
         """
         table, seed = _table(set), _seed(seed)
-        native = self._native.start(seed, table, list(controlled_flows), list(adjustable_links))
+        flows = strings("controlled_flows", controlled_flows, "names or patterns of flows")
+        links = strings("adjustable_links", adjustable_links, "names or patterns of links")
+        native = self._native.start(seed, table, flows, links)
         return Simulation(native, self._native, table, seed)
 
     def __repr__(self) -> str:
