@@ -81,6 +81,8 @@ pub struct FlowSnapshot {
     pub counters: FlowCounters,
     /// Payload bytes that the receiving application has read since the start of the run.
     pub received_bytes: u64,
+    /// When the receiving application had all data of the flow; `None` if data are missing, or if the flow has no end.
+    pub completed: Option<Instant>,
     /// Segments that the source has retransmitted; with QUIC, packets that it has declared lost. `None` if the source
     /// reports neither, as with UDP and before the flow starts.
     pub retransmitted_packets: Option<u64>,
@@ -293,7 +295,7 @@ impl RunningSimulation {
         let ActiveRun { world, network, .. } = &mut self.run;
         let (flow, end) = (flow.index() / 2, flow.index() % 2);
         let counters = sent_by(flow, end, world, network);
-        let received_bytes = world.progress(flow, 1 - end).received_bytes;
+        let progress = world.progress(flow, 1 - end);
         let newest = world.newest_conversation_of(flow);
         let retransmitted_packets = if world.number_of(newest) == 0 {
             world.retransmissions((newest, end))
@@ -302,7 +304,13 @@ impl RunningSimulation {
             all.into_iter().filter_map(|conversation| world.retransmissions((conversation, end))).reduce(|a, b| a + b)
         };
         let connection = world.snapshot((newest, end));
-        FlowSnapshot { counters, received_bytes, retransmitted_packets, connection }
+        FlowSnapshot {
+            counters,
+            received_bytes: progress.received_bytes,
+            completed: progress.completed,
+            retransmitted_packets,
+            connection,
+        }
     }
 
     /// Returns the state of a link direction.

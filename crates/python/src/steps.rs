@@ -4,8 +4,9 @@ use crate::errors::{self, RunError, ScenarioError};
 use fullpipe::congestion::ExternalControl;
 use fullpipe::congestion::cubic::Cubic;
 use fullpipe::lab;
+use fullpipe::scenario::schema::{abbreviate_names, nearest_name};
 use fullpipe::scenario::{Override, Scenario};
-use fullpipe::stepping::ConnectionSnapshot;
+use fullpipe::stepping::{ConnectionSnapshot, StepError};
 use fullpipe::study::ScenarioStudy;
 use fullpipe::units::{Duration, FlowId, Instant, LinkId, Rate};
 use fullpipe::{Outcome, Plugins, RunningSimulation};
@@ -35,6 +36,16 @@ fn rate(bps: f64, name: &str) -> PyResult<Rate> {
         return Err(PyValueError::new_err(format!("{name} is {bps}; expected a rate from 0 to 1e15 bit/s")));
     }
     Ok(Rate::from_bits_per_second(bps as u64))
+}
+
+/// Converts the error of a change of a link. Its message has the Python call.
+fn of_link(error: StepError) -> PyErr {
+    match error {
+        StepError::FixedLink { link, .. } => RunError::new_err(format!(
+            "link {link:?} is not adjustable; start the simulation with adjustable_links=[{link:?}]"
+        )),
+        error => refused(error),
+    }
 }
 
 fn refused(error: impl std::fmt::Display) -> PyErr {
@@ -189,10 +200,16 @@ impl NativeSimulation {
 
     fn set_window(&mut self, flows: &str, window_bytes: u64, pacing_bps: Option<f64>) -> PyResult<()> {
         let Some(control) = self.controls.get(flows) else {
-            let known: Vec<&str> = self.controls.keys().map(String::as_str).collect();
+            let known = || self.controls.keys().map(String::as_str);
+            let hint =
+                nearest_name(flows, known()).map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+            let controlled = match known().next() {
+                Some(_) => format!(" (controlled: {})", abbreviate_names(known()).join(", ")),
+                None => String::new(),
+            };
             return Err(PyKeyError::new_err(format!(
-                "the window of {flows:?} is not controlled (one of: {}); add it to `controlled_flows`",
-                known.join(", ")
+                "the window of flow {flows:?} is not controlled{hint}{controlled}; start the simulation with \
+                 controlled_flows=[{flows:?}]"
             )));
         };
         control.set_window(window_bytes);
@@ -202,12 +219,12 @@ impl NativeSimulation {
 
     fn set_link_rate(&mut self, link: &str, rate_bps: f64) -> PyResult<()> {
         let (link, rate) = (self.link_id(link)?, rate(rate_bps, "rate_bps")?);
-        self.run()?.set_link_rate(link, rate).map_err(refused)
+        self.run()?.set_link_rate(link, rate).map_err(of_link)
     }
 
     fn set_link_delay(&mut self, link: &str, delay_s: f64) -> PyResult<()> {
         let (link, delay) = (self.link_id(link)?, duration(delay_s, "delay_s")?);
-        self.run()?.set_link_delay(link, delay).map_err(refused)
+        self.run()?.set_link_delay(link, delay).map_err(of_link)
     }
 
     fn start_flow(&mut self, flow: &str) -> PyResult<()> {
@@ -268,6 +285,7 @@ struct Environment {
     totals: Totals,
     /// Whether payload has arrived.
     has_received: bool,
+    end: EpisodeEnd,
     /// The pacing rate. If the action changes the window, the rate that results from the window.
     rate_bps: f64,
     cwnd_bytes: u64,
@@ -279,6 +297,17 @@ struct Environment {
     delay_s: f64,
     min_delay_s: f64,
     max_delivery_bps: f64,
+}
+
+/// Whether an episode has ended, and why. The numbers are those of `gym.py`.
+#[derive(Clone, Copy, PartialEq)]
+enum EpisodeEnd {
+    /// It continues.
+    None = 0,
+    /// The scenario has ended.
+    Scenario = 1,
+    /// The flow has completed.
+    Flow = 2,
 }
 
 /// The measurements of a monitor interval.
@@ -301,7 +330,7 @@ struct Interval {
     acked_ratio: f64,
     rtt_ratio: f64,
     delay_metric: f64,
-    continues: bool,
+    end: EpisodeEnd,
 }
 
 /// The number of values of an interval.
@@ -328,7 +357,7 @@ impl Interval {
             self.acked_ratio,
             self.rtt_ratio,
             self.delay_metric,
-            f64::from(u8::from(self.continues)),
+            f64::from(self.end as u8),
         ]
     }
 }
@@ -390,6 +419,13 @@ impl NativeEnvironments {
         if let Some(reason) = study.loaded.scenario.real_time_reason() {
             return Err(ScenarioError::new_err(format!("the scenario cannot run in virtual time: {reason}")));
         }
+        let names = || study.loaded.scenario.flows.iter().map(|flow| flow.name.as_str());
+        if !names().any(|name| name == flow) {
+            let hint =
+                nearest_name(&flow, names()).map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+            let known = abbreviate_names(names()).join(", ");
+            return Err(ScenarioError::new_err(format!("unknown flow {flow:?}{hint} (one of: {known})")));
+        }
         let lanes = (0..count).map(|_| Mutex::new(None)).collect();
         let others = settings.threads.min(count).saturating_sub(1);
         let builder = ThreadPoolBuilder::new().num_threads(others).thread_name(|_| "fullpipe-env".to_owned());
@@ -432,6 +468,7 @@ impl NativeEnvironments {
             action: self.action,
             totals: Totals::default(),
             has_received: false,
+            end: EpisodeEnd::None,
             rate_bps: self.initial_rate_bps,
             cwnd_bytes: 0,
             mss_bytes: 1448,
@@ -456,8 +493,26 @@ impl NativeEnvironments {
     fn reset(&self, lane: usize, seed: u64) -> PyResult<Interval> {
         let mut environment = self.environment(seed)?;
         let mut interval = environment.advance(self.length_s(&environment));
-        while interval.continues && !environment.has_received {
+        while interval.end == EpisodeEnd::None && !environment.has_received {
             interval = environment.advance(self.length_s(&environment));
+        }
+        if interval.end != EpisodeEnd::None {
+            let flow = &self.flow;
+            let reason = match interval.end {
+                EpisodeEnd::Flow => format!(
+                    "flow {flow:?} completed in the first interval; use a larger `size` of the flow or a shorter `interval_s`"
+                ),
+                _ if environment.has_received => format!(
+                    "the first payload of flow {flow:?} arrived in the last interval; use a longer `duration` or a shorter \
+                     `interval_s`"
+                ),
+                _ => format!(
+                    "flow {flow:?} received nothing until the end of the scenario at {} s; check its start, and the rates \
+                     and losses of its path",
+                    environment.run.now().as_secs_f64()
+                ),
+            };
+            return Err(RunError::new_err(format!("the episode has no step: {reason}")));
         }
         // Handshake packets are smaller than data packets, so their delay must not count as the smallest one.
         environment.min_delay_s = f64::INFINITY;
@@ -470,6 +525,9 @@ impl NativeEnvironments {
     fn step(&self, lane: usize, factor: f64) -> PyResult<Interval> {
         let mut lane = self.lanes[lane].lock().unwrap_or_else(PoisonError::into_inner);
         let environment = lane.as_mut().ok_or_else(not_reset)?;
+        if environment.end != EpisodeEnd::None {
+            return Err(RunError::new_err("the episode has ended; call reset before the next step"));
+        }
         match environment.action {
             Action::Rate => {
                 let rate_bps = environment.rate_bps * factor;
@@ -508,6 +566,11 @@ impl Environment {
         let continues = self.run.run_until(until).expect("the time is later");
         let seen = self.run.flow_snapshot(self.flow);
         self.has_received = seen.received_bytes > 0;
+        self.end = match seen.completed {
+            Some(_) => EpisodeEnd::Flow,
+            None if continues => EpisodeEnd::None,
+            None => EpisodeEnd::Scenario,
+        };
         let before = self.totals;
         self.totals = Totals {
             tx_packets: seen.counters.tx_packets,
@@ -563,7 +626,7 @@ impl Environment {
             acked_ratio: delivered_bytes / (self.cwnd_bytes as f64).max(1.0),
             rtt_ratio,
             delay_metric: (DELAY_MARGIN * rtt_ratio).min(1.0),
-            continues,
+            end: self.end,
         }
     }
 }

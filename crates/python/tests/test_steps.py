@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from fullpipe.gym import (
     PRESETS,
     CongestionEnv,
     CongestionVectorEnv,
+    Settings,
     aurora_factor,
     aurora_reward,
     orca_factor,
@@ -126,9 +130,11 @@ def test_rate_above_the_link_fills_the_queue_and_loses_packets() -> None:
 def test_episode_is_truncated_at_the_end_of_the_scenario() -> None:
     env = CongestionEnv(set={"duration": "2s"}, interval_s=0.1)
     env.reset(seed=1)
-    ends = [env.step([0.0])[3] for _ in range(20)]
+    steps = 1
+    while not env.step([0.0])[3]:
+        steps += 1
     # The first payload arrives 61 ms after the start, which is in the first 100 ms: the first step begins at 0.1 s or 0.2 s.
-    assert ends.index(True) in (17, 18)
+    assert steps in (18, 19)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -246,11 +252,260 @@ def test_wrong_actions_and_settings_raise() -> None:
         CongestionEnv(preset="aurore")
     with pytest.raises(ValueError, match="threads"):
         CongestionVectorEnv(2, threads=0)
-    orca = CongestionVectorEnv(1, preset="orca")
-    orca.reset(seed=1)
-    # The largest window, and not an overflow.
-    with np.errstate(over="ignore"):
-        assert orca.step([[1e6]])[4]["cwnd_bytes"][0] >= 1 << 30
+
+
+@pytest.mark.parametrize(("preset", "highest"), [("aurora", 20.0), ("orca", 1.0)])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_action_outside_the_space_is_clipped(preset: str, highest: float, sign: float) -> None:
+    for outside in (1000.0 * sign, np.array([3.0 * highest * sign])):
+        single, limited = CongestionEnv(preset=preset), CongestionEnv(preset=preset)
+        single.reset(seed=1), limited.reset(seed=1)
+        value = float(np.asarray(outside).reshape(-1)[0])
+        expected = limited.step([highest * sign])[4]
+        assert single.step(outside)[4] == expected
+        vector = CongestionVectorEnv(2, preset=preset)
+        vector.reset(seed=[1, 1])
+        info = vector.step([[value], [highest * sign]])[4]
+        assert info["cwnd_bytes"][0] == info["cwnd_bytes"][1] == expected["cwnd_bytes"]
+        assert info["rate_bps"][0] == info["rate_bps"][1] == expected["rate_bps"]
+
+
+def test_clipped_action_of_aurora_multiplies_the_rate_by_one_and_a_half() -> None:
+    env = CongestionEnv()
+    env.reset(seed=1)
+    assert env.step([1000.0])[4]["rate_bps"] == pytest.approx(1.5e6)
+
+
+@pytest.mark.parametrize("action", [0.0, 0, np.array(0.0), np.zeros(1), np.zeros(1, np.float32), np.float32(0), [0.0], np.int64(0)])
+def test_number_or_array_of_one_is_an_action(action: object) -> None:
+    env = CongestionEnv()
+    env.reset(seed=1)
+    assert env.step(action)[4]["rate_bps"] == 1e6
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "message"),
+    [
+        (np.zeros(2), ValueError, r"shape \(2,\); expected \(1,\)"),
+        (np.zeros((1, 1)), ValueError, r"shape \(1, 1\); expected \(1,\)"),
+        (np.zeros(0), ValueError, r"shape \(0,\); expected \(1,\)"),
+        (None, TypeError, "the action is None; expected a number or an array"),
+        ("0", TypeError, "the action is '0'; expected a number or an array"),
+        (True, TypeError, "the action is True; expected a number or an array"),
+        ([float("nan")], ValueError, "the action is nan; expected a finite number"),
+        (float("inf"), ValueError, "the action is inf; expected a finite number"),
+    ],
+)
+def test_wrong_action_raises(action: object, kind: type[Exception], message: str) -> None:
+    env = CongestionEnv()
+    env.reset(seed=1)
+    with pytest.raises(kind, match=message):
+        env.step(action)
+
+
+@pytest.mark.parametrize(
+    ("actions", "kind", "message"),
+    [
+        (np.zeros((1, 3)), ValueError, r"shape \(1, 3\); expected \(3, 1\)"),
+        (np.zeros((2, 1)), ValueError, r"shape \(2, 1\); expected \(3, 1\)"),
+        (np.zeros((3, 2)), ValueError, r"shape \(3, 2\); expected \(3, 1\)"),
+        (0.0, ValueError, r"shape \(\); expected \(3, 1\)"),
+        (None, TypeError, r"actions is None; expected an array of shape \(3, 1\)"),
+        ([[0.0], [0.0, 1.0], [0.0]], ValueError, r"expected an array of shape \(3, 1\)"),
+        ([[0.0], [float("nan")], [0.0]], ValueError, "expected finite numbers"),
+    ],
+)
+def test_wrong_actions_of_a_vector_environment_raise(actions: object, kind: type[Exception], message: str) -> None:
+    vector = CongestionVectorEnv(3)
+    vector.reset(seed=1)
+    with pytest.raises(kind, match=message):
+        vector.step(actions)
+
+
+def test_step_after_the_end_of_an_episode_raises() -> None:
+    env = CongestionEnv(set={"duration": "1s"}, interval_s=0.2)
+    env.reset(seed=1)
+    while not env.step([0.0])[3]:
+        pass
+    with pytest.raises(fp.RunError, match="the episode has ended; call reset"):
+        env.step([0.0])
+    env.reset()
+    env.step([0.0])
+
+
+def test_reset_raises_if_the_flow_receives_nothing() -> None:
+    settings = {"set": {"flow.agent.start": "2s", "duration": "1s"}, "interval_s": 0.2}
+    with pytest.raises(fp.RunError, match='flow "agent" received nothing until the end of the scenario at 1 s'):
+        CongestionEnv(**settings).reset(seed=1)
+    with pytest.raises(fp.RunError, match="received nothing until the end"):
+        CongestionVectorEnv(2, **settings).reset(seed=1)
+
+
+def test_reset_raises_if_the_flow_completes_in_the_first_interval() -> None:
+    env = CongestionEnv(set={"flow.agent.size": "1kB"}, interval_s=1.0)
+    with pytest.raises(fp.RunError, match="completed in the first interval"):
+        env.reset(seed=1)
+
+
+def test_episode_is_terminated_when_the_flow_completes() -> None:
+    settings = {"set": {"flow.agent.size": "100kB"}, "interval_s": 0.05}
+    env = CongestionEnv(**settings)
+    env.reset(seed=1)
+    steps = 0
+    while True:
+        *_, terminated, truncated, _ = env.step([0.0])
+        steps += 1
+        if terminated or truncated:
+            break
+    # 100 kB at 1 Mbit/s take 0.8 s, without the first burst.
+    assert terminated and not truncated and 10 <= steps <= 17
+    with pytest.raises(fp.RunError, match="call reset"):
+        env.step([0.0])
+    vector = CongestionVectorEnv(2, **settings)
+    vector.reset(seed=[1, 2])
+    ends = [vector.step([[0.0], [0.0]])[2:4] for _ in range(2 * steps + 2)]
+    assert ends[steps - 1][0][0] and not any(truncated.any() for _, truncated in ends)
+    # The next step begins an episode.
+    assert not ends[steps][0][0] and sum(terminated[0] for terminated, _ in ends) == 2
+
+
+def test_completed_flow_ends_the_episode_while_another_flow_continues() -> None:
+    link = {"rate": "10Mbit/s", "delay": "20ms", "queue": "50kB"}
+    flow = {"name": "agent", "from": "source", "to": "sink", "size": "100kB"}
+    other = {"name": "other", "from": "source", "to": "sink"}
+    env = CongestionEnv({"duration": "60s", "topology": {"kind": "chain", "link": [link]}, "flow": [flow, other]})
+    env.reset(seed=1)
+    ends = (env.step([0.0])[2:4] for _ in range(200))
+    assert next(end for end in ends if any(end)) == (True, False)
+
+
+def test_each_environment_may_have_its_seed() -> None:
+    seeds = [3, np.int64(1), 2]
+    vector = CongestionVectorEnv(3, set={"duration": "2s"}, interval_s=0.2)
+    observations, _ = vector.reset(seed=seeds)
+    singles = [CongestionEnv(set={"duration": "2s"}, interval_s=0.2) for _ in seeds]
+    for row, single, seed in zip(observations, singles, seeds):
+        assert (row == single.reset(seed=seed)[0]).all()
+    ended = [False] * 3
+    # Two episodes: later episodes also are those of the single environments.
+    for _ in range(18):
+        rows, _, _, truncations, _ = vector.step([[2.0]] * 3)
+        for index, single in enumerate(singles):
+            row, truncated = (single.reset()[0], False) if ended[index] else single.step([2.0])[::3][:2]
+            assert rows[index] == pytest.approx(row, rel=1e-5) and truncated == truncations[index]
+            ended[index] = truncated
+    with pytest.raises(ValueError, match="seed has 2 seeds; expected one seed, or 3 seeds"):
+        vector.reset(seed=[1, 2])
+
+
+@pytest.mark.parametrize("env", [CongestionEnv, lambda: CongestionVectorEnv(2)])
+def test_seeds_and_options_of_reset(env: Callable[[], Any]) -> None:
+    env = env()
+    assert (env.reset(seed=np.int64(7))[0] == env.reset(seed=7, options={})[0]).all()
+    with pytest.raises(ValueError, match="reset has no options"):
+        env.reset(options={"set": {"duration": "1s"}})
+    with pytest.raises(TypeError, match="seed is 1.5; expected an integer"):
+        env.reset(seed=1.5)
+    with pytest.raises(ValueError, match="seed is -1; expected an integer"):
+        env.reset(seed=-1)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "kind", "message"),
+    [
+        ({"histroy": 5}, TypeError, "unknown keyword argument 'histroy'; did you mean 'history'"),
+        ({"preset": None}, TypeError, "preset is None; expected one of: aurora, orca"),
+        ({"history": 1.5}, TypeError, "history is 1.5; expected an integer from 1"),
+        ({"history": 0}, ValueError, "history is 0; expected an integer from 1"),
+        ({"interval_s": "20ms"}, TypeError, "interval_s is '20ms'; expected a number above 0 and below 1e6, in seconds"),
+        ({"interval_s": 0}, ValueError, "interval_s is 0; expected a number above 0"),
+        ({"rates_bps": 1e7}, TypeError, r"rates_bps is 10000000.0; expected a lowest and a highest rate"),
+        ({"rates_bps": (1e5, 1e6, 1e7)}, TypeError, "expected a lowest and a highest rate"),
+        ({"rates_bps": (1e7, 1e6)}, ValueError, "expected 0 < lowest <= initial <= highest"),
+        ({"initial_rate_bps": "1Mbit/s"}, TypeError, "initial_rate_bps is '1Mbit/s'; expected a number in bit/s"),
+        ({"reward": 5}, TypeError, "reward is 5; expected a function"),
+        ({"highest_action": 1000}, ValueError, "highest_action is 1000; expected a number above 0 and below 1000"),
+        ({"highest_action": 0}, ValueError, "highest_action is 0; expected a number above 0 and below 1000"),
+        ({"set": 5}, TypeError, "set is 5; expected a dict"),
+        ({"flow": "agnt"}, fp.ScenarioError, r'unknown flow "agnt"; did you mean "agent"\? \(one of: "agent"\)'),
+        ({"flow": "x"}, fp.ScenarioError, r'unknown flow "x" \(one of: "agent"\)'),
+        ({"flow": None}, TypeError, "flow is None; expected the name of a flow"),
+    ],
+)
+def test_wrong_setting_raises(keywords: dict[str, Any], kind: type[Exception], message: str) -> None:
+    for create in (CongestionEnv, lambda **keywords: CongestionVectorEnv(2, **keywords)):
+        with pytest.raises(kind, match=message):
+            create(**keywords)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(float("nan"), ValueError), (float("-inf"), ValueError), (None, TypeError), ("1", TypeError)]
+)
+def test_reward_that_is_no_finite_number_raises(value: object, kind: type[Exception]) -> None:
+    env = CongestionEnv(reward=lambda info: value)
+    env.reset(seed=1)
+    with pytest.raises(kind, match="the value of `reward` is"):
+        env.step([0.0])
+    vector = CongestionVectorEnv(2, reward=lambda info: np.array([0.0, value]))
+    # The rewards of environments that begin are not used.
+    with pytest.raises(kind, match="the value of `reward` is"):
+        vector.reset(seed=1)
+        vector.step([[0.0], [0.0]])
+    vector = CongestionVectorEnv(2, reward=lambda info: 0.0)
+    with pytest.raises(ValueError, match=r"the value of `reward` has the shape \(\); expected an array of 2"):
+        vector.reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    ("window", "pacing_bps", "kind", "message"),
+    [
+        (-1, None, ValueError, "window_bytes is -1; expected an integer of at least 0"),
+        (2**64, None, ValueError, "window_bytes is 18446744073709551616; expected"),
+        (20000.5, None, ValueError, "window_bytes is 20000.5; expected an integer"),
+        (float("nan"), None, ValueError, "window_bytes is nan; expected an integer"),
+        ("20kB", None, TypeError, "window_bytes is '20kB'; expected an integer"),
+        (None, None, TypeError, "window_bytes is None; expected an integer"),
+        (20000, 0.4, ValueError, "pacing_bps is 0.4; expected a rate from 1 to 1e15 bit/s"),
+        (20000, -1, ValueError, "pacing_bps is -1; expected a rate from 1"),
+        (20000, "1Mbit/s", TypeError, "pacing_bps is '1Mbit/s'; expected a rate from 1"),
+    ],
+)
+def test_wrong_window_raises(window: Any, pacing_bps: Any, kind: type[Exception], message: str) -> None:
+    simulation = fp.Scenario("quick-start").start(controlled_flows=["download"])
+    with pytest.raises(kind, match=message):
+        simulation.set_window("download", window, pacing_bps=pacing_bps)
+
+
+def test_integers_of_numpy_and_whole_floats_are_windows() -> None:
+    simulation = fp.Scenario("quick-start").start(controlled_flows=["download"])
+    simulation.run_until(1.0)
+    for window in (np.int64(20_000), 20_000.0, np.float64(20_000)):
+        simulation.set_window("download", 10_000)
+        simulation.run_until(simulation.now + 0.001)
+        simulation.set_window("download", window)
+        simulation.run_until(simulation.now + 0.001)
+        assert simulation.flow("download")["cwnd_bytes"] == 20_000
+
+
+@pytest.mark.parametrize("keyword", ["controlled_flows", "adjustable_links"])
+def test_string_instead_of_a_list_of_names_raises(keyword: str) -> None:
+    with pytest.raises(TypeError, match=rf"{keyword} is 'download'; expected a list of .*, such as \['download'\]"):
+        fp.Scenario("quick-start").start(**{keyword: "download"})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=f"{keyword} contains 5; expected a list of"):
+        fp.Scenario("quick-start").start(**{keyword: [5]})  # type: ignore[arg-type]
+
+
+def test_messages_name_the_keyword_of_start() -> None:
+    simulation = fp.Scenario("quick-start").start()
+    with pytest.raises(KeyError, match=r'start the simulation with controlled_flows=\["download"\]') as error:
+        simulation.set_window("download", 1000)
+    assert "(one of: )" not in str(error.value)
+    for change in (simulation.set_link_rate, simulation.set_link_delay):
+        with pytest.raises(fp.RunError, match=r'start the simulation with adjustable_links=\["bottleneck"\]'):
+            change("bottleneck", 1.0)
+    simulation = fp.Scenario("quick-start").start(controlled_flows=["download"])
+    with pytest.raises(KeyError, match=r'did you mean "download"\? \(controlled: "download"\)'):
+        simulation.set_window("downlod", 1000)
 
 
 def test_code_of_the_page_runs() -> None:
@@ -264,4 +519,12 @@ def test_code_of_the_page_runs() -> None:
 
 def test_page_has_every_value_of_an_interval() -> None:
     page = Path(os.environ["FULLPIPE_CHECKOUT"], "docs", "reinforcement-learning.md").read_text()
-    assert re.findall(r"^\| `(\w+)` \|", page, re.M) == list(FIELDS[:-1])
+    section = page.split("## Values of an interval")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.M) == list(FIELDS[:-1])
+
+
+def test_page_has_every_setting() -> None:
+    page = Path(os.environ["FULLPIPE_CHECKOUT"], "docs", "reinforcement-learning.md").read_text()
+    section = page.split("## Presets")[1].split("\n## ")[0]
+    names = {field.name for field in dataclasses.fields(Settings)}
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.M)) | {"preset"} == names

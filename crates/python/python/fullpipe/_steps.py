@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._check import number
 from ._native import NativeResult
 from ._result import Result
 
 if TYPE_CHECKING:
     from ._native import NativeScenario, NativeSimulation
+
+
+#: The accepted pacing rates.
+_RATE = "a rate from 1 to 1e15 bit/s, or None for the pacing setting of the transport"
 
 
 class Simulation:
@@ -67,8 +72,18 @@ class Simulation:
         return self._native.link(name)
 
     def set_window(self, flows: str, window_bytes: int, *, pacing_bps: float | None = None) -> None:
-        """Sets the congestion window and the pacing rate of controlled flows. They take effect with the next step."""
-        self._native.set_window(flows, window_bytes, pacing_bps)
+        """Sets the congestion window and the pacing rate of controlled flows. They take effect with the next step.
+
+        ``flows`` is an element of ``controlled_flows`` of :meth:`Scenario.start`. The window is an integer; TCP permits at
+        least one segment in flight, and QUIC at least two packets. Without ``pacing_bps``, the pacing setting of the
+        transport applies.
+        """
+        window = number("window_bytes", window_bytes, "an integer of at least 0")
+        if window != int(window) or not 0 <= window < 2**64:
+            raise ValueError(f"window_bytes is {window_bytes}; expected an integer of at least 0")
+        if pacing_bps is not None and not 1 <= number("pacing_bps", pacing_bps, _RATE) < 1e15:
+            raise ValueError(f"pacing_bps is {pacing_bps}; expected {_RATE}")
+        self._native.set_window(flows, int(window_bytes), pacing_bps)
 
     def set_link_rate(self, link: str, rate_bps: float) -> None:
         """Sets the rate of an adjustable link from now on; 0 is an outage."""

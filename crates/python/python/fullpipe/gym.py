@@ -19,11 +19,14 @@ actions, the interval and the reward: ``aurora`` (Jay et al., ICML 2019) or ``or
 from __future__ import annotations
 
 import difflib
+import math
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from ._check import integer, mapping, number
 from ._errors import extra
 from ._scenario import Scenario, Source
 
@@ -52,8 +55,11 @@ FIELDS = (
     "acked_ratio",
     "rtt_ratio",
     "delay_metric",
-    "continues",
+    "end",
 )
+
+#: The value ``end`` of an interval: the episode continues, the scenario has ended, or the flow has completed.
+_CONTINUES, _TRUNCATED, _TERMINATED = 0.0, 1.0, 2.0
 
 #: One bulk flow over a link of 10 Mbit/s with a round-trip time of 40 ms and a buffer of one bandwidth-delay product.
 SCENARIO: dict[str, Any] = {
@@ -174,39 +180,68 @@ class Settings:
     reward: Callable[[Mapping[str, Any]], Any] | None = None
     #: The largest absolute value of an action. The default is that of the preset: 20, or 1.
     highest_action: float | None = None
-    #: The pacing rate at the start of an episode, in bit/s of payload. Orca's preset does not use it.
+    #: The pacing rate at the start of an episode, in bit/s of payload. Orca's preset has no pacing rate and ignores it.
     initial_rate_bps: float = 1e6
-    #: The lowest and the highest pacing rate, in bit/s of payload. Orca's preset does not use them.
+    #: The lowest and the highest pacing rate, in bit/s of payload. An action that exceeds them sets the lowest or highest
+    #: rate. Orca's preset has no pacing rate and ignores them.
     rates_bps: tuple[float, float] = (1e5, 1e9)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.preset, str):
+            raise TypeError(f"preset is {reprlib.repr(self.preset)}; expected one of: {', '.join(PRESETS)}")
         if self.preset not in PRESETS:
             near = difflib.get_close_matches(self.preset, PRESETS, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ValueError(f"unknown preset {self.preset!r}{hint} (one of: {', '.join(PRESETS)})")
-        if self.history < 1:
-            raise ValueError(f"history is {self.history}; expected at least 1")
-        if self.interval_s is not None and not 0 < self.interval_s < 1e6:
-            raise ValueError(f"interval_s is {self.interval_s}; expected more than 0 and less than 1e6 seconds")
-        if self.highest_action is not None and not 0 < self.highest_action < 1e3:
-            raise ValueError(f"highest_action is {self.highest_action}; expected more than 0 and less than 1000")
-        low, high = self.rates_bps
-        if not 0 < low <= self.initial_rate_bps <= high < 1e13:
+        if self.set is not None:
+            mapping("set", self.set, "paths of the scenario, and values")
+        integer("history", self.history, 1, 10_000)
+        if self.interval_s is not None:
+            expected = "a number above 0 and below 1e6, in seconds"
+            if not 0 < number("interval_s", self.interval_s, expected) < 1e6:
+                raise ValueError(f"interval_s is {self.interval_s}; expected {expected}")
+        if self.reward is not None and not callable(self.reward):
+            raise TypeError(f"reward is {reprlib.repr(self.reward)}; expected a function of the dict `info` of a step")
+        if self.highest_action is not None:
+            expected = "a number above 0 and below 1000"
+            if not 0 < number("highest_action", self.highest_action, expected) < 1000:
+                raise ValueError(f"highest_action is {self.highest_action}; expected {expected}")
+        initial = number("initial_rate_bps", self.initial_rate_bps, "a number in bit/s, such as 1e6")
+        try:
+            low, high = (number("rates_bps", rate, "") for rate in self.rates_bps)
+        except (TypeError, ValueError):
+            expected = "a lowest and a highest rate in bit/s, such as (1e5, 1e9)"
+            raise TypeError(f"rates_bps is {reprlib.repr(self.rates_bps)}; expected {expected}") from None
+        if not 0 < low <= initial <= high < 1e13:
             raise ValueError(
                 f"rates_bps is {self.rates_bps} and initial_rate_bps is {self.initial_rate_bps}; "
                 "expected 0 < lowest <= initial <= highest < 1e13 bit/s"
             )
 
 
+def _settings(keywords: dict[str, Any]) -> Settings:
+    """Returns the settings from keyword arguments."""
+    known = [field.name for field in fields(Settings)]
+    for name in keywords:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"unknown keyword argument {name!r}{hint} (one of: {', '.join(known)})")
+    return Settings(**keywords)
+
+
 class _Common:
     """The parts that single and vector environments share."""
 
     def __init__(self, scenario: Source, flow: str, count: int, threads: int, settings: Settings):
+        if not isinstance(flow, str):
+            raise TypeError(f"flow is {reprlib.repr(flow)}; expected the name of a flow of the scenario")
         preset = PRESETS[settings.preset]
         source = scenario if isinstance(scenario, Scenario) else Scenario(scenario)
         table = None if settings.set is None else dict(settings.set)
         interval_s = preset.interval_s if settings.interval_s is None else settings.interval_s
-        rates_bps = (settings.initial_rate_bps, *settings.rates_bps)
+        lowest_bps, highest_bps = settings.rates_bps
+        rates_bps = (settings.initial_rate_bps, lowest_bps, highest_bps)
         self.native: NativeEnvironments = source._native.environments(
             table, flow, count, preset.action, interval_s, rates_bps, threads
         )
@@ -216,7 +251,9 @@ class _Common:
         # Indexing by a slice is faster than by a list of columns.
         first, last = self.columns[0], self.columns[-1]
         self.slice = slice(first, last + 1) if last - first + 1 == len(self.columns) else self.columns
-        highest = settings.highest_action or preset.highest_action
+        highest = float(settings.highest_action or preset.highest_action)
+        #: The largest absolute value of an action in the action space, whose numbers have 32 bits.
+        self.highest = float(np.float32(highest))
         size = len(self.columns) * settings.history
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float32)
         self.action_space = gymnasium.spaces.Box(-highest, highest, (1,), np.float32)
@@ -237,7 +274,9 @@ class CongestionEnv(gymnasium.Env):  # type: ignore[misc, name-defined]
     interval in seconds; the smallest round-trip time over the smoothed one; and the smaller of 1 and 1.25 times this ratio.
     Reward: :func:`orca_reward`. Interval: 20 ms.
 
-    An episode is truncated at the end of the scenario. The other keyword arguments are those of :class:`Settings`.
+    An action outside the action space is replaced by the nearest one in it. An episode is truncated at the end of the
+    scenario. If the flow completes before, because it has a ``size``, the episode is terminated. The other keyword arguments
+    are those of :class:`Settings`.
 
     The seed of :meth:`reset` determines the episode. Without a seed, each episode has a different one.
     """
@@ -245,7 +284,7 @@ class CongestionEnv(gymnasium.Env):  # type: ignore[misc, name-defined]
     metadata: dict[str, Any] = {"render_modes": []}
 
     def __init__(self, scenario: Source = SCENARIO, flow: str = "agent", **settings: Any):
-        self._common = _Common(scenario, flow, 1, 1, Settings(**settings))
+        self._common = _Common(scenario, flow, 1, 1, _settings(settings))
         self._native = self._common.native
         self._history = self._common.history[0]
         self.observation_space = self._common.observation_space
@@ -254,17 +293,27 @@ class CongestionEnv(gymnasium.Env):  # type: ignore[misc, name-defined]
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode, and runs it until the first payload has arrived."""
-        super().reset(seed=seed)
+        """Starts an episode, and runs it until the first payload has arrived. There are no ``options``.
+
+        Raises :class:`RunError` if the flow receives nothing until the end of the scenario.
+        """
+        _check_options(options)
+        super().reset(seed=_seed(seed))
         values = self._native.reset(0, int(self.np_random.integers(2**63)))
         self._history[:] = self._common.preset.before
         return self._observe(values), _info(values)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Multiplies the rate or the window, and runs one interval."""
-        values = self._native.step(0, self._common.preset.factor(_number(action)))
+        """Multiplies the rate or the window, and runs one interval.
+
+        The action is a number, or an array of one. Raises :class:`RunError` after the end of an episode.
+        """
+        common = self._common
+        clipped = max(-common.highest, min(_action(action), common.highest))
+        values = self._native.step(0, common.preset.factor(clipped))
         info = _info(values)
-        return self._observe(values), float(self._common.reward(info)), False, not values[-1], info
+        reward, end = _reward(common.reward(info)), values[-1]
+        return self._observe(values), reward, end == _TERMINATED, end == _TRUNCATED, info
 
     def _observe(self, values: list[float]) -> Any:
         history = self._history
@@ -291,15 +340,16 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc, nam
         threads: int | None = None,
         **settings: Any,
     ):
-        if num_envs < 1:
-            raise ValueError(f"num_envs is {num_envs}; expected at least 1")
-        if threads is not None and not 1 <= threads <= 10_000:
-            raise ValueError(f"threads is {threads}; expected a number from 1 to 10000")
-        common = _Common(scenario, flow, num_envs, threads or os.cpu_count() or 1, Settings(**settings))
+        num_envs = integer("num_envs", num_envs, 1, 1_000_000)
+        if threads is not None:
+            threads = integer("threads", threads, 1, 10_000)
+        common = _Common(scenario, flow, num_envs, threads or os.cpu_count() or 1, _settings(settings))
         self._common = common
         self._native = common.native
         self._history = common.history
         self._ended = np.zeros(num_envs, dtype=bool)
+        #: The generators of the episodes' seeds, if each environment has its own.
+        self._generators: list[Any] | None = None
         self.num_envs = num_envs
         self.metadata = {**self.metadata, "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}
         self.single_observation_space = common.observation_space
@@ -309,24 +359,46 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc, nam
         self.action_space = batch(self.single_action_space, num_envs)
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode in each environment."""
-        super().reset(seed=seed)
+        """Starts an episode in each environment. There are no ``options``.
+
+        With a list of seeds, each environment has the episodes of a :class:`CongestionEnv` with its seed. One seed
+        determines the episodes of all environments, which differ.
+        """
+        _check_options(options)
+        if isinstance(seed, (list, tuple, np.ndarray)) and np.ndim(seed) == 1:
+            if len(seed) != self.num_envs:
+                raise ValueError(f"seed has {len(seed)} seeds; expected one seed, or {self.num_envs} seeds")
+            self._generators = [gymnasium.utils.seeding.np_random(_seed(one))[0] for one in seed]
+        else:
+            one = _seed(seed)
+            super().reset(seed=one)
+            if one is not None:
+                self._generators = None
         self._ended[:] = True
         return self._advance(np.zeros(self.num_envs))[::4]
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Runs one interval in each environment."""
-        actions = np.asarray(actions, dtype=np.float64).reshape(-1)
-        if actions.shape != (self.num_envs,) or not np.isfinite(actions).all():
-            raise ValueError(f"actions is {actions!r}; expected {self.num_envs} finite numbers")
-        return self._advance(actions)
+        """Runs one interval in each environment. An environment whose episode has ended begins the next one instead.
+
+        ``actions`` has one row for each environment, with one number.
+        """
+        found = _array("actions", actions, f"an array of shape ({self.num_envs}, 1)")
+        if found.shape not in ((self.num_envs, 1), (self.num_envs,)):
+            raise ValueError(f"actions has the shape {found.shape}; expected ({self.num_envs}, 1)")
+        if not np.isfinite(found).all():
+            raise ValueError(f"actions is {reprlib.repr(found.tolist())}; expected finite numbers")
+        highest = self._common.highest
+        return self._advance(np.clip(found.reshape(-1).astype(np.float64), -highest, highest))
 
     def _advance(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         begins, common, history = self._ended, self._common, self._history
         begun = np.flatnonzero(begins).tolist()
-        seeds = [(index, int(self.np_random.integers(2**63))) for index in begun]
+        generators = self._generators
+        seeds = [
+            (index, int((generators[index] if generators else self.np_random).integers(2**63))) for index in begun
+        ]
         content = self._native.step_all(common.preset.factor(actions).tolist(), seeds)
         values = np.frombuffer(content).reshape(self.num_envs, len(FIELDS))
         if begun:
@@ -334,20 +406,66 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc, nam
         history[:, :-1] = history[:, 1:]
         history[:, -1] = values[:, common.slice]
         info = dict(zip(FIELDS[:-1], values.T))
-        rewards = common.reward(info)
-        if begun:
-            rewards = np.where(begins, 0.0, rewards)
-        self._ended = values[:, -1] == 0
+        rewards = _rewards(common.reward(info), begins)
+        ends = values[:, -1]
+        self._ended = ends != _CONTINUES
         observations = history.reshape(self.num_envs, -1).copy()
-        return observations, rewards, np.zeros(self.num_envs, dtype=bool), self._ended.copy(), info
+        return observations, rewards, ends == _TERMINATED, ends == _TRUNCATED, info
 
 
 def _info(values: list[float]) -> dict[str, float]:
     return dict(zip(FIELDS[:-1], values))
 
 
-def _number(action: Any) -> float:
-    number = float(action[0]) if hasattr(action, "__len__") else float(action)
-    if number != number or number in (float("inf"), float("-inf")):
-        raise ValueError(f"the action is {number}; expected a finite number")
-    return number
+def _array(name: str, value: Any, expected: str) -> Any:
+    """Returns numbers as an array."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # The rows have different lengths.
+        raise ValueError(f"{name} is {reprlib.repr(value)}; expected {expected}") from None
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} is {reprlib.repr(value)}; expected {expected}")
+    return array
+
+
+def _action(action: Any) -> float:
+    """Returns the number of an action of one environment."""
+    if not isinstance(action, (int, float)) or isinstance(action, bool):
+        array = _array("the action", action, "a number or an array of shape (1,)")
+        if array.shape not in ((1,), ()):
+            raise ValueError(f"the action has the shape {array.shape}; expected (1,)")
+        action = array.item()
+    if not math.isfinite(action):
+        raise ValueError(f"the action is {action}; expected a finite number")
+    return float(action)
+
+
+def _reward(reward: Any) -> float:
+    """Returns the reward of one environment."""
+    return number("the value of `reward`", reward, "a finite number")
+
+
+def _rewards(rewards: Any, begins: Any) -> Any:
+    """Returns the rewards of environments. They are 0 for those whose episode begins."""
+    expected = f"an array of {len(begins)} finite numbers"
+    array = _array("the value of `reward`", rewards, expected)
+    if array.shape != begins.shape:
+        raise ValueError(f"the value of `reward` has the shape {array.shape}; expected {expected}")
+    array = np.where(begins, 0.0, array)
+    if not np.isfinite(array).all():
+        raise ValueError(f"the value of `reward` is {reprlib.repr(array.tolist())}; expected {expected}")
+    return array
+
+
+def _seed(seed: Any) -> int | None:
+    """Returns a seed. Integers of numpy are accepted, which Gymnasium rejects."""
+    return None if seed is None else integer("seed", seed, 0, 2**64 - 1)
+
+
+def _check_options(options: dict[str, Any] | None) -> None:
+    """Raises an error if there are options."""
+    if options:
+        raise ValueError(
+            f"options is {reprlib.repr(options)}; reset has no options. To change the scenario, create an environment with "
+            "the keyword argument `set`"
+        )
