@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
 from collections.abc import Callable
@@ -528,3 +529,41 @@ def test_page_has_every_setting() -> None:
     section = page.split("## Presets")[1].split("\n## ")[0]
     names = {field.name for field in dataclasses.fields(Settings)}
     assert set(re.findall(r"^\| `(\w+)` \|", section, re.M)) | {"preset"} == names
+
+
+def test_evaluation_of_the_notebook_ends_with_the_episode_and_counts_packets() -> None:
+    class Environments:
+        """Two environments of 59.8 s and 59.9 s. Lost are 50 of 100 packets in one interval, and 0 of 10 in the next one."""
+
+        def __init__(self, *args: object, **keywords: object) -> None:
+            self.steps = 0
+
+        def reset(self, seed: int) -> tuple[Any, dict[str, Any]]:
+            return np.zeros((2, 30)), {"interval_s": np.full(2, 0.1)}
+
+        def step(self, actions: Any) -> tuple[Any, ...]:
+            self.steps += 1
+            ends = np.array([596, 597])
+            # Values of the next episode.
+            later = self.steps > ends
+            received, sent, lost = [(50, 100, 50), (10, 10, 0)][self.steps % 2]
+            info = {
+                "interval_s": np.full(2, 0.1),
+                "throughput_bps": np.where(later, 1e12, received * 12000 / 0.1),
+                "delay_s": np.where(later, 100.0, 0.02),
+                "send_ratio": np.full(2, sent / received),
+                "loss_ratio": np.where(later, 1.0, lost / sent),
+            }
+            return np.zeros((2, 30)), np.zeros(2), np.zeros(2, bool), self.steps == ends, info
+
+    notebook = Path(os.environ["FULLPIPE_CHECKOUT"], "notebooks", "07-reinforcement-learning.ipynb")
+    cells = ["".join(cell["source"]) for cell in json.loads(notebook.read_text())["cells"]]
+    names: dict[str, Any] = {"np": np, "quick": False, "reward": None, "RATES_BPS": None, "CongestionVectorEnv": Environments}
+    names["policies"] = np.zeros((2, 7))
+    exec(next(cell for cell in cells if "def act(" in cell), names)
+    exec(next(cell for cell in cells if "def of_policies(" in cell).split("\nrows, power")[0], names)
+    scenario = {"topology": {"link": [{"rate": "10Mbit/s", "delay": "20ms"}]}}
+    for measures in names["of_policies"](scenario):
+        assert measures["loss"] == pytest.approx(50 / 110, rel=0.01)
+        assert measures["utilization"] == pytest.approx(30 * 12000 / 0.1 / 10e6, rel=0.01)
+        assert measures["delay"] == pytest.approx(0.02 / (0.02 + 1518 * 8 / 10e6))
