@@ -169,6 +169,8 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("destination", &["to"]),
     ("dst", &["to"]),
     ("ftp", &["bulk"]),
+    // A column of flows, but not a metric of samples.
+    ("goodput_bps", &["throughput_bps"]),
     ("latency", &["delay"]),
     ("limit", &["queue"]),
     ("maximum", &["max"]),
@@ -255,6 +257,7 @@ mod tests {
         assert_eq!(nearest_name("queue", ["rto", "queue_of_the_whole_run"]), None);
         assert_eq!(nearest_name("hard", ["best-effort", "hard-limit"]), Some("hard-limit"));
         assert_eq!(nearest_name("hard", ["best-effort", "hardlimits"]), None);
+        assert_eq!(nearest_name("goodput_bps", ["cwnd_bytes", "throughput_bps"]), Some("throughput_bps"));
         // Words of other programs.
         assert_eq!(nearest_name("buffer", ["rate", "queue"]), Some("queue"));
         assert_eq!(nearest_name("limit", ["rate", "limits", "queue"]), Some("queue"));
