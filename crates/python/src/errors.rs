@@ -1,4 +1,4 @@
-//! The exceptions of the package. Their messages are those of the command line.
+//! The exceptions of the package. Their messages are those of the command, with arguments of Python instead of options.
 
 use fullpipe::study::StudyError as Failed;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
@@ -16,9 +16,28 @@ pyo3::create_exception!(
     "The disk is full, a permission is missing, or there is too little memory."
 );
 
+/// Options and commands in messages of the command, and what a program in Python uses instead.
+const IN_PYTHON: [(&str, &str); 4] = [
+    ("with --out", "with out="),
+    ("`fullpipe list scenarios` lists", "`fullpipe.embedded_scenarios()` lists"),
+    ("`fullpipe study list` lists", "`fullpipe.embedded_studies()` lists"),
+    // The place of an error in an override, such as `--set duration=x: ...`.
+    ("--set ", "set: "),
+];
+
+/// Returns a message of the command for users of Python.
+fn in_python(message: &str) -> String {
+    IN_PYTHON.iter().fold(message.to_owned(), |message, (command, python)| message.replace(command, python))
+}
+
+/// Returns the error of an invalid scenario.
+pub(crate) fn of_scenario(message: impl std::fmt::Display) -> PyErr {
+    ScenarioError::new_err(in_python(&message.to_string()))
+}
+
 /// Converts the error of a study.
 pub(crate) fn of_study(error: Failed) -> PyErr {
-    let message = error.to_string();
+    let message = in_python(&error.to_string());
     match error {
         Failed::InvalidFile(_) | Failed::Usage(_) => StudyError::new_err(message),
         Failed::Folder(_) => FolderError::new_err(message),

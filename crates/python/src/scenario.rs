@@ -29,7 +29,7 @@ impl NativeScenario {
     /// Finds the scenario in a file, or the embedded scenario with this name.
     #[staticmethod]
     fn find(name: &str) -> PyResult<Self> {
-        find::scenario(name).map(NativeScenario).map_err(ScenarioError::new_err)
+        find::scenario(name).map(NativeScenario).map_err(errors::of_scenario)
     }
 
     /// Creates a scenario from its text. The paths of files in it are relative to `folder`.
@@ -75,7 +75,7 @@ impl NativeScenario {
         }
         let runner = VirtualTimeRunner::new(BUILD);
         let (_, source) = study.scenarios.first().expect("the study has one scenario");
-        let resolved = runner.resolve(source, &[]).map_err(ScenarioError::new_err)?;
+        let resolved = runner.resolve(source, &[]).map_err(errors::of_scenario)?;
         if let Some(reason) = &resolved.unsupported {
             return Err(ScenarioError::new_err(reason.clone()));
         }
@@ -182,7 +182,7 @@ impl NativeResult {
         let ScenarioStudy { study, loaded } = scenario.study(&overrides(set)?, seed)?;
         let hints = loaded.hints.iter().map(ToString::to_string).collect();
         let (_, source) = study.scenarios.first().expect("the study has one scenario");
-        let resolved = VirtualTimeRunner::new(BUILD).resolve(source, &[]).map_err(ScenarioError::new_err)?;
+        let resolved = VirtualTimeRunner::new(BUILD).resolve(source, &[]).map_err(errors::of_scenario)?;
         let run = Mutex::new(Finished::Steps(simulation.outcome(now)?));
         Ok(NativeResult { study, hints, resolved, options: RunOptions::default(), own_controls: 0, run })
     }
@@ -240,7 +240,9 @@ impl NativeResult {
             match tables.iter().position(|(name, _)| *name == file) {
                 Some(place) => arrow::of_csv(file, &tables.swap_remove(place).1),
                 None => {
-                    let known: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
+                    // The samples are not in the text of a file.
+                    let names = tables.iter().map(|(name, _)| *name).filter(|name| *name != "series.csv");
+                    let known: Vec<&str> = names.chain(["series.csv"]).collect();
                     Err(FolderError::new_err(format!("the run has no {file} (one of: {})", known.join(", "))))
                 }
             }

@@ -74,6 +74,13 @@ impl NativeStudy {
         self.0.metrics.iter().map(|metric| metric.name.clone()).collect()
     }
 
+    /// The name, the unit and the description of each metric.
+    #[getter]
+    fn metric_texts(&self) -> Vec<(String, String, String)> {
+        let metrics = self.0.metrics.iter();
+        metrics.map(|metric| (metric.name.clone(), metric.unit.clone(), metric.text.clone())).collect()
+    }
+
     /// Returns the study with the user's settings.
     fn apply(
         &self,
@@ -87,6 +94,28 @@ impl NativeStudy {
         let settings = UserSettings { set: overrides(set)?, runs, seeds, seed, quick };
         let messages = study.apply(&settings, &VirtualTimeRunner::new(BUILD)).map_err(errors::of_study)?;
         Ok((NativeStudy(study), messages))
+    }
+
+    /// Checks the first point of each experiment, and the points that differ from it in one axis. Of each axis it checks
+    /// at most `most` values.
+    fn check(&self, py: Python<'_>, most: usize) -> PyResult<()> {
+        py.detach(|| {
+            let mut study = self.0.clone();
+            for experiment in study.experiments.iter_mut().filter(|experiment| experiment.points.is_none()) {
+                let axes = &experiment.axes;
+                let mut points = vec![vec![0; axes.len()]];
+                for (index, axis) in axes.iter().enumerate() {
+                    points.extend((1..axis.levels.len().min(most)).map(|level| {
+                        let mut point = vec![0; axes.len()];
+                        point[index] = level;
+                        point
+                    }));
+                }
+                experiment.points = Some(points);
+                experiment.runs = 1;
+            }
+            study::plan::make_plan(&study, &VirtualTimeRunner::new(BUILD)).map(drop).map_err(errors::of_study)
+        })
     }
 
     /// Runs the study and writes its records to `folder`. `submit` submits a request to an executor and returns its

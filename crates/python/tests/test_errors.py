@@ -60,6 +60,7 @@ def processes() -> Iterator[concurrent.futures.ProcessPoolExecutor]:
         # 4 times as many threads would overflow.
         ({"jobs": 2**63}, ValueError, "expected an integer from 1 to"),
         ({"in_flight": 5}, ValueError, "in_flight .* executor"),
+        ({"executor": concurrent.futures.ProcessPoolExecutor}, TypeError, "the class ProcessPoolExecutor; expected an object"),
         ({"executor": 5}, TypeError, "type int; expected an executor of concurrent.futures"),
         ({"progress": 5}, TypeError, "progress is 5; expected True, False or a function"),
         ({"progress": lambda: None}, TypeError, "positional arguments"),
@@ -275,6 +276,46 @@ def test_file_of_a_scenario_that_changes_fails_the_remaining_runs(
     # The runs that were kept have the earlier content.
     again = study.run(out=tmp_path / "again")
     assert results.runs["rx_packets"].tolist() == again.runs["rx_packets"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: fp.Scenario("quick-start").resolve({"duration": "x"}), fp.ScenarioError, '^set: duration="x": '),
+        (lambda: fp.Scenario("quick-start").run(set={"duration": "x"}), fp.ScenarioError, '^set: duration="x": '),
+        (lambda: fp.Scenario("quick"), fp.ScenarioError, r"fullpipe.embedded_scenarios\(\)` lists"),
+        (lambda: fp.Study("quick"), fp.StudyError, r"fullpipe.embedded_studies\(\)` lists"),
+        (lambda: fp.Study("buffer-sizes", set={"scenario.durtion": "1s"}), fp.StudyError, "set: scenario.durtion"),
+        (lambda: fp.Scenario("quick-start").run().arrow("x"), fp.FolderError, "one of: flows.csv, series.csv"),
+        (
+            lambda: fp.Scenario("quick-start").resolve({"probe.0.metrics": ["goodput_bps"]}),
+            fp.ScenarioError,
+            'did you mean "throughput_bps"',
+        ),
+    ],
+)
+def test_message_has_the_words_of_python(call: Callable[[], object], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message) as raised:
+        call()
+    assert "--" not in str(raised.value)
+
+
+def test_processes_that_cannot_import_the_script_are_explained(tmp_path: Path) -> None:
+    program = tmp_path / "driver.py"
+    program.write_text(
+        """
+import concurrent.futures, multiprocessing
+from test_studies import sweep
+
+executor = concurrent.futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+sweep(1).run(out="out", executor=executor)
+"""
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    arguments = [sys.executable, str(program)]
+    done = subprocess.run(arguments, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    last = done.stderr.rpartition("RunError: ")[2]
+    assert "a worker process of the executor ended" in last and 'under if __name__ == "__main__":' in last, done.stderr
 
 
 def test_second_driver_of_a_folder_is_rejected(tmp_path: Path) -> None:

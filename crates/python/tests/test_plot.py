@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
+import pandas as pd
 import pytest
 
 matplotlib.use("Agg")
@@ -79,7 +81,7 @@ def test_unknown_template_names_the_known_ones() -> None:
 
 def test_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(fp.MissingExtraError, match=r"pip install 'fullpipe\[plot\]'"):
+    with pytest.raises(fp.MissingExtraError, match=r"pip install './crates/python\[plot\]' in a clone"):
         style()
 
 
@@ -116,5 +118,65 @@ def test_means_have_the_axes_and_the_intervals_of_the_summary(tmp_path: Path) ->
     line = ax.containers[1].lines[0]
     assert line.get_ydata()[0] == pytest.approx(table.loc[2, "mean"] / 1e6)
     plt.close(figure)
-    with pytest.raises(ValueError, match="unknown metric 'goodput' .one of: goodput_bps."):
+    with pytest.raises(ValueError, match="unknown metric 'goodput'; did you mean 'goodput_bps'. .one of: goodput_bps."):
         means(results, "goodput")
+
+
+@pytest.mark.parametrize(
+    ("height", "kind"), [(-1, ValueError), (0, ValueError), (60, ValueError), (float("nan"), ValueError), ("2", TypeError)]
+)
+def test_invalid_height_raises(height: object, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="height is .*; expected a height in inches, more than 0 and at most 20"):
+        style(height=height)  # type: ignore[arg-type]
+
+
+TABLE = pd.DataFrame(
+    {
+        "buffer": [1, 2, 1, 2],
+        "control": ["cubic", "cubic", "bbr3", "bbr3"],
+        "n": 3,
+        "mean": [8.0, 9.0, 8.0, 9.0],
+        "low": [7.0, 8.0, 7.0, 8.0],
+        "high": [9.0, 10.0, 9.0, 10.0],
+    }
+)
+
+
+def test_intervals_of_series_at_the_same_position_are_next_to_each_other() -> None:
+    figure, ax = plt.subplots()
+    plot_means(TABLE, x="buffer", series="control", ax=ax)
+    figure.draw_without_rendering()
+    first, second = (container.lines[0] for container in ax.containers)
+    pixels = [line.get_transform().transform(line.get_xydata())[0] for line in (first, second)]
+    assert pixels[1][0] - pixels[0][0] == pytest.approx(4 / 72 * figure.dpi)
+    assert pixels[1][1] == pytest.approx(pixels[0][1])
+    # Lines and bars have the same offset, and the limits contain the intervals.
+    bars = ax.containers[1].lines[2][0]
+    assert bars.get_transform().transform((1, 8))[0] == pytest.approx(pixels[1][0])
+    assert ax.get_ylim()[0] < 7 and ax.get_ylim()[1] > 10 and ax.get_xlim()[0] < 1 and ax.get_xlim()[1] > 2
+    plt.close(figure)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda results: plot_means(TABLE, x="bufer"), ValueError, "x: .*'bufer'; did you mean 'buffer'. .one of: buffer, control"),
+        (lambda results: plot_means(TABLE, x="buffer", series="cc"), ValueError, "series: unknown axis 'cc' .one of: buffer, control"),
+        (lambda results: plot_means(results, x="rate"), TypeError, "type Results; expected the table that results.means"),
+        (lambda results: plot_means(results.runs, x="rate"), TypeError, "without means; expected the table"),
+        (lambda results: means(results.runs, "goodput_bps"), TypeError, "type DataFrame; expected the Results"),
+        (lambda results: means(results, "goodput_bps", "foo"), fp.StudyError, "unknown experiment 'foo' .one of: sweep"),
+        (lambda results: results.means("goodput"), ValueError, "unknown metric 'goodput'; did you mean 'goodput_bps'"),
+    ],
+)
+def test_invalid_argument_is_named(
+    call: Callable[[fp.Results], object], kind: type[Exception], message: str, results: fp.Results
+) -> None:
+    with pytest.raises(kind, match=message):
+        call(results)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> fp.Results:
+    axes = {"rate = topology.bottleneck.rate": ["5Mbit/s"]}
+    return fp.Study.sweep("quick-start", axes, runs=1).run(out=tmp_path_factory.mktemp("sweep"))

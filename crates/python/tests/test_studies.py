@@ -154,8 +154,9 @@ sweep().run(out={str(tmp_path / "killed")!r}, jobs=1, progress=end)
 def test_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = sweep(1).run(out=tmp_path)
     monkeypatch.setitem(sys.modules, "xarray", None)
-    with pytest.raises(fp.MissingExtraError, match=r"fullpipe\[xarray\]"):
+    with pytest.raises(fp.MissingExtraError, match=r"crates/python\[xarray\]' in a clone .*'fullpipe\[xarray\]' if") as missing:
         results.to_xarray()
+    assert type(missing.value).__module__ == "fullpipe"
 
 
 def test_invalid_settings_raise() -> None:
@@ -167,3 +168,92 @@ def test_invalid_settings_raise() -> None:
         fp.Study("buffer-sizes", set={"no-such-axis": [1]})
     with pytest.raises(fp.StudyError, match="17"):
         sweep().run(shard=(17, 16))
+
+
+def small(queues: list[str], runs: int = 1, **keywords: str) -> fp.Study:
+    return fp.Study.sweep("quick-start", axes={"queue = topology.bottleneck.queue": queues}, runs=runs, **keywords)
+
+
+def test_sweeps_without_a_name_have_different_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = small(["25kB", "50kB"]).run()
+    second = small(["100kB"]).run()
+    assert first.folder != second.folder and first.folder.parent == Path("fullpipe-out")
+    assert first.runs["queue"].tolist() == ["25kB", "50kB"] and second.runs["queue"].tolist() == ["100kB"]
+    # The same sweep with more runs continues.
+    again = small(["25kB", "50kB"], runs=2).run()
+    assert (again.folder, again.made, again.reused) == (first.folder, 2, 2)
+    assert small(["25kB"], name="mine").run().folder == Path("fullpipe-out", "mine")
+
+
+def test_results_whose_folder_another_study_changed_raise(tmp_path: Path) -> None:
+    first = small(["25kB"]).run(out=tmp_path)
+    read = first.runs
+    small(["50kB"]).run(out=tmp_path)
+    with pytest.raises(fp.FolderError, match="no longer has the records of this study: .* study.toml and summary.csv;"):
+        first.summary
+    # This table was read before.
+    assert first.runs is read
+    # The same study has the same tables.
+    small(["25kB"]).run(out=tmp_path)
+    assert first.summary["point"].tolist() == ["queue=25kB"]
+
+
+def test_study_with_another_name_is_rejected(tmp_path: Path) -> None:
+    small(["25kB"], name="mine").run(out=tmp_path)
+    with pytest.raises(fp.FolderError, match='contains other records .*name = "mine".* another folder with out='):
+        small(["25kB"]).run(out=tmp_path)
+
+
+def test_table_that_the_study_does_not_have_is_named(tmp_path: Path) -> None:
+    with pytest.raises(fp.FolderError, match=r"has no robustness.csv \(one of: results, summary, flow_summary\)"):
+        small(["25kB"]).run(out=tmp_path).arrow("robustness")
+
+
+def test_means_without_random_numbers_have_one_value_and_no_interval(tmp_path: Path) -> None:
+    table = small(["25kB"], runs=3).run(out=tmp_path).means("goodput_bps")
+    assert table["n"].tolist() == [1] and table["low"].isna().all()
+
+
+def test_array_has_units_and_names(tmp_path: Path) -> None:
+    data = sweep(1).run(out=tmp_path).to_xarray()
+    assert data["goodput_bps"].attrs == {"units": "bit/s", "long_name": "goodput_bps"}
+    assert data.attrs["title"] == "Sweep over congestion, rate"
+
+
+def test_sweep_accepts_dicts_as_values(tmp_path: Path) -> None:
+    disciplines = [
+        {"kind": "codel", "target": "10ms"},
+        {"limit": "1BDP", "kind": "fifo"},
+        {"label": "PIE", "value": {"kind": "pie"}},
+    ]
+    study = fp.Study.sweep("quick-start", axes={"d = topology.bottleneck.discipline": disciplines}, runs=1)
+    labels = ["codel, target 10ms", "fifo, limit 1BDP", "PIE"]
+    assert study.axes == {"sweep": {"d": labels}}
+    results = study.run(out=tmp_path)
+    assert results.means("goodput_bps")["d"].tolist() == labels
+    assert results.to_xarray()["d"].values.tolist() == labels
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ({"topology.bottleneck.rat": ["5Mbit/s"]}, "rat=5Mbit/s:.*did you mean rate"),
+        ({"flow.download.congestion": ["cubic", "bbr4"]}, 'congestion=bbr4:.*did you mean "bbr[13]?"'),
+        ({"flow.download.size": ["1MB"], "topology.bottleneck.rate": ["5Mbit/s", "10Mbits"]}, "rate=10Mbits"),
+    ],
+)
+def test_misspelled_axis_is_rejected_at_once(axes: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(fp.StudyError, match=f"(?s){message}"):
+        fp.Study.sweep("quick-start", axes)
+
+
+@pytest.mark.parametrize("name", ["run", "mean", "n"])
+def test_axis_with_the_name_of_a_column_is_rejected(name: str) -> None:
+    with pytest.raises(ValueError, match=f"the axis '{name}' has the name of a column"):
+        fp.Study.sweep("quick-start", {f"{name} = flow.download.size": ["1MB"]})
+
+
+def test_metric_of_a_flow_that_does_not_exist_is_rejected_at_once() -> None:
+    with pytest.raises(fp.StudyError, match="downlod"):
+        fp.Study.sweep("quick-start", {"flow.download.size": ["1MB"]}, {"x": 'goodput_bps["downlod"]'})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ._check import boolean, integer, mapping
-from ._errors import RunError, StudyError, extra
+from ._errors import FolderError, RunError, StudyError, extra, unknown
 from ._native import NativeStudy, read_table, to_toml
 from ._native import merge as native_merge
 from ._scenario import Scenario, Source
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 
 #: The tables of a folder of records.
 _TABLES = ("results", "summary", "flow_summary", "robustness", "expectations")
+
+#: The columns of :meth:`Results.means` after those of the axes.
+_MEANS = ("n", "mean", "low", "high")
+
+#: The number of values of each axis that :meth:`Study.sweep` checks.
+_CHECKED_VALUES = 16
 
 
 class Study:
@@ -77,6 +84,8 @@ class Study:
         # TOML integers have 64 bits, but JSON integers are those of a double.
         seed = None if seed is None else integer("seed", seed, 0, 2**53 - 1)
         self._native, self.messages = native.apply(table, runs, seeds, seed, boolean("quick", quick))
+        #: The name of the default folder of records.
+        self._folder_name = self._native.name
 
     @classmethod
     def sweep(
@@ -87,13 +96,27 @@ class Study:
         *,
         runs: int = 10,
         seed: int = 1,
-        name: str = "sweep",
+        name: str | None = None,
     ) -> Study:
         """Creates a study that runs a scenario at all combinations of the values of ``axes``.
 
         The keys of ``axes`` are dotted paths of the scenario; an axis has the name of the last key of its path. To name
-        it yourself, write ``"name = path"``. ``metrics`` are expressions as in a study file, by name; the default is the
-        goodput of all flows.
+        it yourself, write ``"name = path"``. A value can be a dict, such as ``{"kind": "codel"}``. Its label is its
+        content as a short text. ``{"label": "CoDel", "value": {"kind": "codel"}}`` sets the label. ``metrics`` are
+        expressions as in a study file, by name; the default is the goodput of all flows.
+
+        ``name`` is the name of the study, by default ``sweep``. Without a name, the default folder of records is
+        ``fullpipe-out/sweep-HASH``. HASH depends on all arguments except ``runs``, so different sweeps have different
+        folders.
+
+        Raises :class:`StudyError` if the scenario or a metric is invalid at the first point, or at a point that differs
+        from it in one axis. It checks the first 16 values of each axis; :meth:`run` checks all points.
+
+        >>> import fullpipe as fp
+        >>> disciplines = [{"kind": "codel"}, {"kind": "fifo", "limit": "1BDP"}]
+        >>> axes = {"aqm = topology.bottleneck.discipline": disciplines}
+        >>> fp.Study.sweep("quick-start", axes).axes
+        {'sweep': {'aqm': ['codel', 'fifo, limit 1BDP']}}
         """
         if not isinstance(scenario, Scenario):
             scenario = Scenario(scenario)
@@ -103,10 +126,13 @@ class Study:
                 raise TypeError(f"the axis {key!r} has the values {values!r}; expected a list of values")
             named, _, path = key.rpartition("=")
             path = path.strip()
-            values = list(values)
+            values = [_value(value) for value in values]
             if not values:
                 raise ValueError(f"the axis {key!r} has no value; expected at least one")
-            tables.append({"name": named.strip() or path.rpartition(".")[2], "paths": [path], "values": values})
+            axis = named.strip() or path.rpartition(".")[2]
+            if axis in ("run", *_MEANS):
+                raise ValueError(f"the axis {axis!r} has the name of a column of the results; write 'another_name = {path}'")
+            tables.append({"name": axis, "paths": [path], "values": values})
         if metrics is None:
             metrics = {"goodput_bps": 'sum(present(goodput_bps["*.main"]))'}
         metrics = mapping("metrics", metrics, "names and expressions")
@@ -116,15 +142,20 @@ class Study:
             "seed": seed,
             "runs": runs,
             "scenarios": {"scenario": {"origin": "scenario.toml", "text": scenario.text}},
-            "experiment": [{"name": name, "scenario": "scenario", "axis": tables}],
+            "experiment": [{"name": "sweep" if name is None else name, "scenario": "scenario", "axis": tables}],
             "metric": [
                 {"name": metric, "unit": units.get(metric.rpartition("_")[2], ""), "expression": expression}
                 for metric, expression in metrics.items()
             ],
         }
         study = cls.__new__(cls)
-        native = NativeStudy.from_text(to_toml(table), name, scenario.folder)
+        native = NativeStudy.from_text(to_toml(table), "sweep" if name is None else name, scenario.folder)
         study._init(native, None, None, None, None, False)
+        study._native.check(_CHECKED_VALUES)
+        if name is None:
+            # More runs continue in the same folder.
+            content = to_toml({**table, "runs": 1})
+            study._folder_name = f"sweep-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
         return study
 
     @property
@@ -161,9 +192,11 @@ class Study:
     ) -> Results:
         """Runs the study and returns its results. Runs that the folder ``out`` already contains are reused.
 
-        ``out`` is the folder of records, by default ``fullpipe-out/NAME``; the command ``fullpipe study run`` can continue
-        it. The runs are executed on ``jobs`` threads, by default one per core, or on the workers of ``executor``: any
-        executor of ``concurrent.futures``, such as ``dask.distributed.Client().get_executor()``. ``in_flight`` is the number
+        ``out`` is the folder of records, by default ``fullpipe-out/NAME`` (see :meth:`sweep` for sweeps without a name);
+        the command ``fullpipe study run`` can continue it. A folder has one study at a time: another study of the same
+        name reuses the runs and replaces the tables, and a study of another name raises :class:`FolderError`. The runs are executed on ``jobs`` threads, by default one per core, or on the workers of ``executor``: any
+        executor of ``concurrent.futures``, such as ``dask.distributed.Client().get_executor()``. A script that creates a
+        ``ProcessPoolExecutor`` needs ``if __name__ == "__main__":``, because its workers may import the script. ``in_flight`` is the number
         of runs that are submitted at the same time, by default 100. ``progress=True`` prints the progress. If ``progress``
         is a function, it is called with the finished and total number of runs and the label of a run. ``shard=(I, N)``
         executes only the runs of shard I of N; :func:`merge` combines the folders.
@@ -171,7 +204,7 @@ class Study:
         Raises :class:`RunError` if runs fail; the folder keeps the others. Raises ``KeyboardInterrupt`` if it is
         interrupted; the same call then continues.
         """
-        folder = Path("fullpipe-out", self.name) if out is None else Path(out)
+        folder = Path("fullpipe-out", self._folder_name) if out is None else Path(out)
         if executor is None:
             submit = None
             if in_flight is not None:
@@ -208,6 +241,11 @@ class Study:
             if len(failed) > len(lines):
                 lines.append(f"\n  and {len(failed) - len(lines)} others")
             number = "1 run" if len(failed) == 1 else f"{len(failed)} runs"
+            if not summary["made"] and isinstance(executor, ProcessPoolExecutor):
+                lines.append(
+                    "\n  If no worker process can start, check that the script creates the executor under "
+                    'if __name__ == "__main__": because workers of the start methods "spawn" and "forkserver" import it'
+                )
             raise RunError(f"{number} failed; the others are kept in {folder}, and the same call reuses them{''.join(lines)}")
         return Results(folder, self, summary)
 
@@ -216,7 +254,11 @@ class Study:
 
 
 class Results:
-    """The results of a study: its folder of records."""
+    """The results of a study: its folder of records.
+
+    If another call has changed the tables in the folder since, reading them raises :class:`FolderError`. Tables that were
+    already read do not change.
+    """
 
     def __init__(self, folder: Path, study: Study, summary: dict[str, Any]):
         self.folder = folder
@@ -229,6 +271,7 @@ class Results:
         self.untrusted: list[tuple[str, str]] = summary["untrusted"]
         #: Conditions that make results suspicious although no check failed.
         self.warnings: list[str] = summary["warnings"]
+        self._written = _hashes(folder)
 
     def arrow(self, table: str = "results") -> pa.Table:
         """Returns a table of the folder as a table of pyarrow: ``results``, ``summary`` or ``flow_summary``.
@@ -236,8 +279,19 @@ class Results:
         A study with several seeds also has ``robustness``, and one with expectations has ``expectations``.
         """
         if table not in _TABLES:
-            raise StudyError(f"unknown table {table!r} (one of: {', '.join(_TABLES)})")
-        return to_arrow(read_table(self.folder / f"{table}.csv"))
+            raise StudyError(unknown("table", table, _TABLES))
+        file = f"{table}.csv"
+        if file not in self._written:
+            known = [name for name in _TABLES if f"{name}.csv" in self._written]
+            raise FolderError(f"{self.folder} has no {file} (one of: {', '.join(known) or 'none'})")
+        content = to_arrow(read_table(self.folder / file))
+        now = _hashes(self.folder, file)
+        if changed := [name for name in ("study.toml", file) if now.get(name) != self._written.get(name)]:
+            raise FolderError(
+                f"{self.folder} no longer has the records of this study: another call changed {' and '.join(changed)}; "
+                "run the study again, and give each study its own folder with out="
+            )
+        return content
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -257,25 +311,72 @@ class Results:
         columns = ["claim", "verdict", "support", "n", "low", "high", "source", "note"]
         return rows.rename(columns={"metric": "claim"})[columns].reset_index(drop=True)
 
-    def to_xarray(self, experiment: str | None = None) -> xarray.Dataset:
-        """Returns the metrics of an experiment as a Dataset with a dimension for each axis, and ``run``.
+    def means(self, metric: str, experiment: str | None = None) -> pd.DataFrame:
+        """Returns the means of a metric: the columns of the axes, then ``n``, ``mean``, ``low`` and ``high``.
 
-        Axes whose labels are all numbers have numbers as coordinates. Combinations without a run have NaN. If a
-        study has several experiments, ``experiment`` must name one of them.
+        ``n`` is the number of runs. ``low`` and ``high`` bound the 95 % interval of the mean over runs. If the runs of a
+        point draw no random numbers, they are equal: ``n`` is 1, and the point has no interval (NaN). If all values
+        of a point are equal, it has no interval either.
+
+        If all labels of an axis are numbers, its column contains numbers. For a study with several experiments, the table
+        has the column ``experiment``, unless the argument ``experiment`` selects one.
+
+        >>> import tempfile
+        >>> import fullpipe as fp
+        >>> axes = {"rate = topology.bottleneck.rate": ["5Mbit/s", "10Mbit/s"]}
+        >>> results = fp.Study.sweep("quick-start", axes, runs=1).run(out=tempfile.mkdtemp())
+        >>> results.means("goodput_bps")[["rate", "n"]].values.tolist()
+        [['5Mbit/s', 1], ['10Mbit/s', 1]]
         """
-        xr = extra("xarray", "xarray")
+        rows = self.summary[self.summary["metric"] == metric]
+        if metric not in self._study.metrics or rows.empty:
+            raise ValueError(unknown("metric", metric, self._study.metrics))
+        if experiment is not None:
+            self._select(experiment)
+        pairs = [[part.split("=", 1) for part in point.split(";") if part] for point in rows["point"]]
+        table = pd.DataFrame([dict(pair) for pair in pairs], index=rows.index)
+        for axis in table.columns:
+            if axis in _MEANS:
+                raise StudyError(f"the axis {axis!r} has the name of a column of means (one of: {', '.join(_MEANS)})")
+            try:
+                table[axis] = pd.to_numeric(table[axis])
+            except (TypeError, ValueError):
+                pass
+        if experiment is not None and "experiment" in table.columns:
+            table = table[table["experiment"] == experiment].drop(columns="experiment")
+            if table.empty:
+                raise ValueError(f"the experiment {experiment!r} does not have the metric {metric!r}")
+        # Another experiment may have other axes.
+        table = table.dropna(axis="columns", how="all")
+        return table.join(rows[list(_MEANS)]).reset_index(drop=True)
+
+    def _select(self, experiment: str | None) -> str:
+        """Returns the name of an experiment, by default that of the only one."""
         names = list(self._study.axes)
         if experiment is None:
             if len(names) != 1:
                 raise StudyError(f"the study has {len(names)} experiments; expected experiment= one of {', '.join(names)}")
-            experiment = names[0]
+            return names[0]
         if experiment not in names:
-            raise StudyError(f"unknown experiment {experiment!r} (one of: {', '.join(names)})")
+            raise StudyError(unknown("experiment", experiment, names))
+        return experiment
+
+    def to_xarray(self, experiment: str | None = None) -> xarray.Dataset:
+        """Returns the metrics of an experiment as a Dataset with a dimension for each axis, and ``run``.
+
+        The variables have the attributes ``units`` and ``long_name``, which plots of xarray show. Axes whose labels are
+        all numbers have numbers as coordinates. Combinations without a run have NaN. If a study has several experiments,
+        ``experiment`` must name one of them.
+        """
+        xr = extra("xarray", "xarray")
+        experiment = self._select(experiment)
         axes = [axis for axis in self._study.axes[experiment] if axis in self.runs.columns]
         rows = self.runs
         if "experiment" in rows.columns:
             rows = rows[rows["experiment"] == experiment]
         metrics = [metric for metric in self._study.metrics if metric in rows.columns]
+        if "run" in (*axes, *metrics):
+            raise StudyError("an axis or metric has the name run, which is a dimension of the Dataset; expected another name")
         frame = rows[[*axes, *metrics]].copy()
         for axis in axes:
             try:
@@ -287,7 +388,12 @@ class Results:
         dataset: xarray.Dataset = xr.Dataset.from_dataframe(data)
         # Restores the order of the study, because `from_dataframe` sorts the labels.
         order = {axis: list(dict.fromkeys(frame[axis])) for axis in axes}
-        return dataset.reindex(order) if axes else dataset
+        dataset = dataset.reindex(order) if axes else dataset
+        dataset.attrs["title"] = self._study.title
+        for name, unit, text in self._study._native.metric_texts:
+            if name in dataset:
+                dataset[name].attrs.update(units=unit, long_name=text or name)
+        return dataset
 
     def _repr_html_(self) -> str:
         parts = [self.claims.to_html(index=False, na_rep="", border=0)] if len(self.claims) else []
@@ -311,8 +417,36 @@ def merge(
     return Path(out)
 
 
+def _hashes(folder: Path, *tables: str) -> dict[str, str]:
+    """Returns the hashes of ``study.toml`` and of tables of a folder, by default all. Files that do not exist are omitted."""
+    names = ["study.toml", *(tables or [f"{table}.csv" for table in _TABLES])]
+    files = [(name, folder / name) for name in names]
+    return {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files if file.is_file()}
+
+
+def _value(value: Any) -> Any:
+    """Returns a value of an axis as a study file has it: a dict is a table of the scenario, and needs a label."""
+    if not isinstance(value, Mapping) or {"label", "set"} & value.keys():
+        return value
+    return {"label": _label(value), "value": dict(value)}
+
+
+def _label(value: Any) -> str:
+    """Returns a value as a short text: ``codel, target 5ms`` for ``{"kind": "codel", "target": "5ms"}``."""
+    if isinstance(value, Mapping):
+        kind = [_label(value["kind"])] if "kind" in value else []
+        return ", ".join([*kind, *(f"{key} {_label(item)}" for key, item in value.items() if key != "kind")])
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_label, value))}]"
+    # A semicolon separates the axes of a point.
+    return str(value).lower() if isinstance(value, bool) else str(value).replace(";", " ")
+
+
 def _submitter(executor: Executor) -> Callable[[dict[str, Any], dict[str, bytes]], Any]:
     """Returns a function that submits a request to an executor."""
+    if isinstance(executor, type):
+        name = executor.__name__
+        raise TypeError(f"executor is the class {name}; expected an object, such as {name}()")
     if not callable(getattr(executor, "submit", None)):
         kind = type(executor).__name__
         raise TypeError(f"found an executor of type {kind}; expected an executor of concurrent.futures")

@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ._errors import extra
+from ._errors import extra, unknown
+from ._study import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from ._study import Results
 
 #: Width of a figure in inches over one and two columns, by template.
 #:
@@ -42,6 +41,12 @@ WIDTHS_INCHES = {
 #: The scheme is for readers with color vision deficiencies and for monochrome prints. The lightness L* (CIELAB) of any two of
 #: these colors differs by at least 19.
 COLORS = ("#004488", "#DDAA33", "#BB5566", "#000000")
+
+#: The largest height of a figure in inches. A larger number is probably in another unit.
+_MOST_HEIGHT_INCHES = 20
+
+#: The distance between the points of two series at the same position, in points of 1/72 inch.
+_OFFSET_POINTS = 4
 
 _LINES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -59,9 +64,15 @@ def parameters(columns: int = 1, template: str = "ieee", *, height: float | None
     (7.16, 2.1)
     """
     if template not in WIDTHS_INCHES:
-        raise ValueError(f"unknown template {template!r} (one of: {', '.join(WIDTHS_INCHES)})")
+        raise ValueError(unknown("template", template, WIDTHS_INCHES))
     if columns not in (1, 2):
         raise ValueError(f"columns is {columns!r}; expected 1 or 2")
+    if height is not None:
+        expected = f"expected a height in inches, more than 0 and at most {_MOST_HEIGHT_INCHES}"
+        if isinstance(height, bool) or not isinstance(height, (int, float)):
+            raise TypeError(f"height is {height!r}; {expected}")
+        if not 0 < height <= _MOST_HEIGHT_INCHES:
+            raise ValueError(f"height is {height!r}; {expected}")
     cycler = extra("cycler", "plot").cycler
     widths = WIDTHS_INCHES[template]
     lines = len(_MARKERS)
@@ -119,44 +130,21 @@ def style(
 
 
 def means(results: Results, metric: str, experiment: str | None = None) -> pd.DataFrame:
-    """Returns the means of a metric of a study: the columns of the axes, then ``n``, ``mean``, ``low`` and ``high``.
-
-    ``low`` and ``high`` bound the 95 % interval of the mean over runs. If all labels of an axis are numbers, its column
-    contains numbers. For a study with several experiments, the table has the column ``experiment``, unless the argument
-    ``experiment`` selects one.
-
-    >>> import tempfile
-    >>> import fullpipe as fp
-    >>> from fullpipe.plot import means
-    >>> study = fp.Study.sweep("quick-start", axes={"rate = topology.bottleneck.rate": ["5Mbit/s", "10Mbit/s"]}, runs=1)
-    >>> results = study.run(out=tempfile.mkdtemp())
-    >>> means(results, "goodput_bps")[["rate", "n"]].values.tolist()
-    [['5Mbit/s', 1], ['10Mbit/s', 1]]
-    """
-    rows = results.summary[results.summary["metric"] == metric]
-    if rows.empty:
-        known = [name for name in dict.fromkeys(results.summary["metric"]) if not name.startswith("claim:")]
-        raise ValueError(f"unknown metric {metric!r} (one of: {', '.join(known)})")
-    labels = [dict(part.split("=", 1) for part in point.split(";")) for point in rows["point"]]
-    table = pd.DataFrame(labels, index=rows.index)
-    for axis in table.columns:
-        try:
-            table[axis] = pd.to_numeric(table[axis])
-        except (TypeError, ValueError):
-            pass
-    if experiment is not None:
-        table = table[table["experiment"] == experiment].drop(columns="experiment")
-    # Another experiment may have other axes.
-    table = table.dropna(axis="columns", how="all")
-    return table.join(rows[["n", "mean", "low", "high"]]).reset_index(drop=True)
+    """Returns the means of a metric of a study, as :meth:`fullpipe.Results.means` does."""
+    if not isinstance(results, Results):
+        kind = type(results).__name__
+        raise TypeError(f"found results of type {kind}; expected the Results that Study.run returns")
+    return results.means(metric, experiment)
 
 
 def plot_means(
     table: pd.DataFrame, x: str, series: str | None = None, *, ax: Axes | None = None, scale: float = 1.0
 ) -> Axes:
-    """Plots a table of :func:`means` with its 95 % intervals, one line for each label of the axis ``series``.
+    """Plots a table of :meth:`fullpipe.Results.means` with its 95 % intervals, one line for each label of the axis ``series``.
 
-    Values are multiplied by ``scale``. Returns the axes, by default those of the current figure.
+    Each line is drawn 4 points (1/72 inch) to the right of the previous line, and all lines together are centered. Intervals
+    of several series at the same ``x`` therefore do not hide each other. Values are multiplied by ``scale``. Returns the
+    axes, by default those of the current figure.
 
     >>> import pandas as pd
     >>> from fullpipe.plot import plot_means
@@ -165,11 +153,24 @@ def plot_means(
     >>> axes.get_xlabel()
     'buffer'
     """
+    if not isinstance(table, pd.DataFrame) or not {"mean", "low", "high"} <= set(table.columns):
+        kind = "a DataFrame without means" if isinstance(table, pd.DataFrame) else f"a value of type {type(table).__name__}"
+        raise TypeError(f"found {kind}; expected the table that results.means(metric) returns")
+    known = [name for name in table.columns if name not in ("n", "mean", "low", "high")]
+    for argument, axis in (("x", x), ("series", series)):
+        if axis not in known and (axis is not None or argument == "x"):
+            raise ValueError(f"{argument}: {unknown('axis', axis, known)}")
+    translation = extra("matplotlib.transforms", "plot").ScaledTranslation
     axes: Axes = extra("matplotlib.pyplot", "plot").gca() if ax is None else ax
     groups = [("", table)] if series is None else list(table.groupby(series, sort=False))
-    for label, group in groups:
+    for index, (label, group) in enumerate(groups):
         # With one run there is no interval.
         error = [scale * (group["mean"] - group["low"]).fillna(0), scale * (group["high"] - group["mean"]).fillna(0)]
-        axes.errorbar(group[x], scale * group["mean"], yerr=error, label=str(label) or None)
+        offset = _OFFSET_POINTS / 72 * (index - (len(groups) - 1) / 2)
+        place = axes.transData + translation(offset, 0, axes.figure.dpi_scale_trans)
+        container = axes.errorbar(group[x], scale * group["mean"], yerr=error, label=str(label) or None)
+        # The limits of the axes now contain the line; they would not contain a line that is drawn with this transform.
+        for artist in container.get_children():
+            artist.set_transform(place)
     axes.set_xlabel(x)
     return axes
