@@ -86,6 +86,7 @@ pub(crate) struct Timeout {
 ///
 /// A control in Python is slow: each acknowledgment calls Python with the interpreter lock, so a run takes several times the
 /// CPU time of the same control in Rust. The page on Python has measured values. Write a control for a study in Rust.
+///
 /// A subclass may have arguments. `controls` of :meth:`Scenario.run` accepts a subclass, or a function without arguments that
 /// returns a control, such as `lambda: Mine(3)`. It is called for each end of each connection.
 ///
