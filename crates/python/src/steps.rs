@@ -708,6 +708,5 @@ pub(crate) fn study_of(
     seed: Option<u64>,
 ) -> PyResult<ScenarioStudy> {
     let fullpipe::find::FoundScenario { text, name, stem, folder } = found;
-    fullpipe::study::scenario_study(stem, text, name, folder.clone(), set, seed)
-        .map_err(|errors| ScenarioError::new_err(errors.to_string()))
+    fullpipe::study::scenario_study(stem, text, name, folder.clone(), set, seed).map_err(errors::of_scenario)
 }
