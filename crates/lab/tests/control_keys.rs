@@ -55,7 +55,9 @@ fn keys_of_controls_reach_connections_of_quic() {
     assert!((62.0..=65.0).contains(&without), "{without}");
     // As over TCP, with buffers larger than path and queue (11 MB).
     let lost = |stack: &str, key: &str| {
-        let quic = format!("protocol = 'quic'\nquic = {{ stack = '{stack}', congestion = 'bic', send_buffer = '32MiB', receive_buffer = '32MiB', {key} }}");
+        let quic = format!(
+            "protocol = 'quic'\nquic = {{ stack = '{stack}', congestion = 'bic', send_buffer = '32MiB', receive_buffer = '32MiB', {key} }}"
+        );
         outcome(&scenario("", &quic, "10s")).flow_rows().map(|row| row.counters.lost_packets).sum::<u64>()
     };
     for stack in ["model", "noq"] {
