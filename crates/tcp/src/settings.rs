@@ -5,8 +5,8 @@
 //! names, the key in `[tcp]`, the preset that `[tcp]` names.
 
 use crate::config::{BY_PRESET, Config, KEYS};
-use fullpipe_congestion::component::ControlOptions;
 use fullpipe_congestion::catalogue::CHOICES;
+use fullpipe_congestion::component::ControlOptions;
 use fullpipe_congestion::keys::OPTION_KEYS;
 use fullpipe_schema::component::choices;
 use fullpipe_schema::quantity::format_readable_size;
@@ -162,12 +162,20 @@ pub static TCP: Table = Table {
     name: "tcp",
     text: "Settings of TCP at both ends. `[tcp]` applies to all flows, `[flow.tcp]` after a `[[flow]]` to that flow. A flow \
            with its own preset starts from that preset; otherwise it starts from `[tcp]`.",
-    fields: &[&PRESET, &fields(&CONGESTION), &fields(&KEYS), &fields(&ABOVE), &fields(&OPTION_KEYS), &fields(&APPLICATIONS)],
+    fields: &[
+        &PRESET,
+        &fields(&CONGESTION),
+        &fields(&KEYS),
+        &fields(&ABOVE),
+        &fields(&OPTION_KEYS),
+        &fields(&APPLICATIONS),
+    ],
     ..Table::EMPTY
 };
 
 /// The table `tcp`, and the settings that its keys set.
-pub static SETTINGS: SettingsTable<Settings> = SettingsTable { table: &TCP, keys: &[&CONGESTION, &CONNECTION, &ABOVE, &CONTROL, &APPLICATIONS] };
+pub static SETTINGS: SettingsTable<Settings> =
+    SettingsTable { table: &TCP, keys: &[&CONGESTION, &CONNECTION, &ABOVE, &CONTROL, &APPLICATIONS] };
 
 /// Sets all missing keys of a TCP table. The values are those of the preset that the table names, otherwise those of
 /// `inherited`, otherwise those of the preset `linux`.
