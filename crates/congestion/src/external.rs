@@ -252,6 +252,7 @@ impl Controller for ChangedController {
     fn on_sent(&mut self, control: &mut WindowState, packet: &PacketState) {
         self.base.on_sent(control, packet);
     }
+
     fn on_ack(&mut self, control: &mut WindowState, ack: &Ack) {
         self.base.on_ack(control, ack);
     }

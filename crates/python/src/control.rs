@@ -343,14 +343,30 @@ fn check_hooks(class: &Bound<'_, PyType>) -> PyResult<()> {
     Ok(())
 }
 
+/// A signal that a control can require, and the function that requires it.
+type Signal = (&'static str, fn(&mut ControlRequirements));
+
+/// The signals that a control can require.
+const SIGNALS: [Signal; 4] = [
+    ("delivery_rate", |requirements| requirements.delivery_rate = true),
+    ("pacing", |requirements| requirements.pacing = true),
+    ("ecn_counts", |requirements| requirements.ecn_counts = true),
+    ("own_recovery", |requirements| requirements.own_recovery = true),
+];
+
+fn signals() -> String {
+    SIGNALS.map(|(signal, _)| signal).join(", ")
+}
+
 /// Reads the class attribute `requirements`.
 fn requirements(class: &Bound<'_, PyType>) -> PyResult<ControlRequirements> {
     let mut requirements = ControlRequirements::default();
     let Ok(names) = class.getattr("requirements") else { return Ok(requirements) };
     let wrong = |found: &Bound<'_, PyAny>| {
         PyTypeError::new_err(format!(
-            "requirements: found {}; expected a tuple of signals (delivery_rate, pacing, ecn_counts, own_recovery)",
-            found.repr().map_or_else(|_| "another value".to_owned(), |text| text.to_string())
+            "requirements: found {}; expected a tuple of signals ({})",
+            found.repr().map_or_else(|_| "another value".to_owned(), |text| text.to_string()),
+            signals()
         ))
     };
     if names.is_instance_of::<PyString>() {
@@ -359,17 +375,13 @@ fn requirements(class: &Bound<'_, PyType>) -> PyResult<ControlRequirements> {
     for name in names.try_iter().map_err(|_| wrong(&names))? {
         let name = name?;
         let name: String = name.extract().map_err(|_| wrong(&name))?;
-        match name.as_str() {
-            "delivery_rate" => requirements.delivery_rate = true,
-            "pacing" => requirements.pacing = true,
-            "ecn_counts" => requirements.ecn_counts = true,
-            "own_recovery" => requirements.own_recovery = true,
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "requirements: unknown signal {name:?} (one of: delivery_rate, pacing, ecn_counts, own_recovery)"
-                )));
-            }
-        }
+        let Some((_, require)) = SIGNALS.iter().find(|(signal, _)| *signal == name) else {
+            return Err(PyValueError::new_err(format!(
+                "requirements: unknown signal {name:?} (one of: {})",
+                signals()
+            )));
+        };
+        require(&mut requirements);
     }
     Ok(requirements)
 }

@@ -5,6 +5,7 @@
 
 mod arrow;
 mod control;
+mod environments;
 mod errors;
 mod interrupt;
 mod request;
@@ -25,13 +26,15 @@ mod _native {
     #[pymodule_export]
     use crate::control::{Ack, CongestionControl, CongestionEvent, Timeout};
     #[pymodule_export]
+    use crate::environments::NativeEnvironments;
+    #[pymodule_export]
     use crate::errors::{Error, FolderError, RunError, ScenarioError, StudyError, SystemError};
     #[pymodule_export]
     use crate::request::run_request;
     #[pymodule_export]
     use crate::scenario::{NativeResult, NativeScenario};
     #[pymodule_export]
-    use crate::steps::{NativeEnvironments, NativeSimulation};
+    use crate::steps::NativeSimulation;
     #[pymodule_export]
     use crate::study::{NativeStudy, merge};
     #[pymodule_export]

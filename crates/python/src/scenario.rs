@@ -2,9 +2,10 @@
 
 use crate::arrow::{self, ArrowTable};
 use crate::control::{self, Failure};
+use crate::environments::{EnvironmentSettings, NativeEnvironments};
 use crate::errors::{self, FolderError, RunError, ScenarioError};
 use crate::interrupt;
-use crate::steps::{self, EnvironmentSettings, NativeEnvironments, NativeSimulation};
+use crate::steps::{self, NativeSimulation};
 use crate::values::overrides;
 use fullpipe::find::{self, FoundScenario};
 use fullpipe::report::{self, Options as ReportOptions};

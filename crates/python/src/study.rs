@@ -310,8 +310,7 @@ fn reason(py: Python<'_>, error: &PyErr, otherwise: &str) -> String {
 impl ExecutorLink {
     /// Returns the files of a scenario; those of the last scenarios are cached.
     fn files(&self, scenario: &ResolvedScenario) -> Result<Arc<Files>, String> {
-        // The content is the text, followed by the hashes of the files.
-        if scenario.content.len() == scenario.text.len() {
+        if scenario.file_hashes().next().is_none() {
             return Ok(Arc::default());
         }
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -319,14 +318,9 @@ impl ExecutorLink {
             return Ok(Arc::clone(files));
         }
         let files = Arc::new(files_of(scenario)?);
-        // The content has the hash of each file at the time when the study was planned: 32 bytes after a label.
-        let planned = scenario.content[scenario.text.len()..].chunks(b"\nfile: ".len() + 32);
-        let changed = |((_, _, hash), planned): &(&(String, PathBuf, String), &[u8])| !hex(planned).ends_with(hash);
-        if let Some(((_, path, _), _)) = files.iter().zip(planned).find(changed) {
-            return Err(format!(
-                "{} changed after the scenario was read; to use its new content, start again",
-                path.display()
-            ));
+        let mut pairs = files.iter().zip(scenario.file_hashes());
+        if let Some(((_, path, _), _)) = pairs.find(|((_, _, hash), planned)| *hash != hex(planned)) {
+            return Err(study::changed_file_reason(path));
         }
         if recent.len() >= RECENT {
             recent.clear();

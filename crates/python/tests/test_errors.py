@@ -321,17 +321,24 @@ sweep(1).run(out="out", executor=executor)
 def test_second_driver_of_a_folder_is_rejected(tmp_path: Path) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
-    def wait(number: int, total: int, label: str) -> None:
-        begun.set()
-        go_on.wait(30)
+    # The runs of the first driver wait, so it cannot end before the second one begins.
+    class Waiting(concurrent.futures.ThreadPoolExecutor):
+        def submit(self, function: Any, *args: Any, **keywords: Any) -> concurrent.futures.Future[Any]:
+            def wait() -> Any:
+                begun.set()
+                assert go_on.wait(60)
+                return function(*args, **keywords)
 
-    with concurrent.futures.ThreadPoolExecutor(1) as thread:
-        first = thread.submit(sweep(4).run, out=tmp_path, jobs=1, progress=wait)
-        assert begun.wait(30)
-        with pytest.raises(fp.FolderError, match="another process is writing records"):
-            while not first.done():
+            return super().submit(wait)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as thread, Waiting(1) as executor:
+        first = thread.submit(sweep(4).run, out=tmp_path, executor=executor)
+        try:
+            assert begun.wait(30)
+            with pytest.raises(fp.FolderError, match="another process is writing records"):
                 sweep(4).run(out=tmp_path)
-        go_on.set()
+        finally:
+            go_on.set()
         assert first.result().made == 16
 
 

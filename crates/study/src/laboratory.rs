@@ -1,6 +1,6 @@
 //! The runner for virtual time: runs scenarios of the `scenario` crate with the `lab` crate.
 
-use crate::port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource};
+use crate::port::{ResolvedScenario, RunError, RunOptions, RunRecords, Runner, ScenarioSource, changed_file_reason};
 use crate::tables::{EVENT_AT, EVENT_MET};
 use fullpipe_archive::json::NamedCounts;
 use fullpipe_archive::{AuditRecord, BdpLimitRecord, CellValue, ContentRecord, NatRecord, PacketCounts, RunRecord};
@@ -107,12 +107,7 @@ impl Digests {
         }
         match FileDigest::read(path) {
             Ok(read) if read.hash == digest.hash => *digest = read,
-            _ => {
-                return Err(format!(
-                    "{} changed after the scenario was read; to use its new content, start again",
-                    path.display()
-                ));
-            }
+            _ => return Err(changed_file_reason(path)),
         }
         Ok(())
     }
@@ -227,8 +222,7 @@ impl Runner for VirtualTimeRunner {
         let links = measured.map(|link| loaded.scenario.links[*link].name.clone()).collect();
         let mut content = loaded.resolved.clone().into_bytes();
         for file in loaded.scenario.referenced_files() {
-            content.extend(b"\nfile: ");
-            content.extend(self.digests.of(file)?);
+            ResolvedScenario::append_file_hash(&mut content, &self.digests.of(file)?);
         }
         if !self.faults.is_empty() {
             content.extend(format!("\nfaults: {:?}", self.faults).into_bytes());

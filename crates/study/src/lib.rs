@@ -45,7 +45,9 @@ pub use fullpipe_archive::{ExpectationRow, SummaryRow, Verdict};
 pub use fullpipe_verdict::{self as verdict, statistics};
 pub use laboratory::{SimulatedRun, VirtualTimeRunner};
 pub use load::{load, load_file};
-pub use port::{ResolvedScenario, RunError, RunFileSink, RunOptions, RunRecords, Runner, ScenarioSource};
+pub use port::{
+    ResolvedScenario, RunError, RunFileSink, RunOptions, RunRecords, Runner, ScenarioSource, changed_file_reason,
+};
 #[cfg(all(feature = "real-time", target_os = "linux"))]
 pub use real::{LatenessObserver, RealTimeRunner, RunnerPair};
 pub use replay::ReplayRunner;

@@ -9,7 +9,7 @@ use fullpipe_units::Duration;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -55,6 +55,32 @@ pub struct ResolvedScenario {
     pub cost: Cost,
     /// The reason why this build cannot run the scenario; `None` if it can.
     pub unsupported: Option<String>,
+}
+
+impl ResolvedScenario {
+    /// What precedes the hash of a file in [`ResolvedScenario::content`].
+    const FILE: &'static [u8] = b"\nfile: ";
+    /// The length of a SHA-256 hash in bytes.
+    const HASH_BYTES: usize = 32;
+
+    /// Appends the SHA-256 hash of a file to the content of a resolved scenario.
+    pub(crate) fn append_file_hash(content: &mut Vec<u8>, hash: &[u8]) {
+        content.extend(Self::FILE);
+        content.extend(hash);
+    }
+
+    /// Returns the SHA-256 hashes of the files to which the scenario refers, as they were when it was resolved, in the order
+    /// of `Scenario::referenced_files`.
+    pub fn file_hashes(&self) -> impl Iterator<Item = &[u8]> {
+        let records =
+            self.content.get(self.text.len()..).unwrap_or_default().chunks(Self::FILE.len() + Self::HASH_BYTES);
+        records.map_while(|record| record.strip_prefix(Self::FILE))
+    }
+}
+
+/// Returns the reason why a run fails if a file has another content than when its scenario was resolved.
+pub fn changed_file_reason(path: &Path) -> String {
+    format!("{} changed after the scenario was read; to use its new content, start again", path.display())
 }
 
 /// The options of a run.

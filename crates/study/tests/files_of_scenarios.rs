@@ -73,6 +73,7 @@ fn a_trace_that_changes_after_it_was_read_fails_the_run() {
     std::fs::write(&path, trace(245)).unwrap();
     let laboratory = VirtualTimeRunner::new("test");
     let resolved = laboratory.resolve(&source(&folder.0, "file = 'r5s2.alt'"), &[]).unwrap();
+    assert_eq!(resolved.file_hashes().map(<[u8]>::len).collect::<Vec<_>>(), [32], "one SHA-256");
     let run = || laboratory.run(&resolved, 1, &RunOptions::default());
     run().unwrap();
     // A longer request: the key of the run has the hash of the shorter one.

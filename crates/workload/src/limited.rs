@@ -182,8 +182,8 @@ impl LimitedSender {
                 wake_at = wake_at.min(self.due);
             }
             (None, WriteRate::Unlimited) => {
-                // The transport reports free space once per acknowledgment, so less than what it sends until the next one would
-                // leave the window unused.
+                // The transport reports free space only when an acknowledgment arrives. With fewer unsent bytes than it sends until
+                // the next acknowledgment, it could not fill the window.
                 let low_water_bytes = self.write_bytes.max(UNLIMITED_LOW_WATER_BYTES);
                 while self.is_below(low_water_bytes, io) && self.write(self.write_bytes, io) {}
             }

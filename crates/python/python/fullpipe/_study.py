@@ -194,12 +194,13 @@ class Study:
 
         ``out`` is the folder of records, by default ``fullpipe-out/NAME`` (see :meth:`sweep` for sweeps without a name);
         the command ``fullpipe study run`` can continue it. A folder has one study at a time: another study of the same
-        name reuses the runs and replaces the tables, and a study of another name raises :class:`FolderError`. The runs are executed on ``jobs`` threads, by default one per core, or on the workers of ``executor``: any
-        executor of ``concurrent.futures``, such as ``dask.distributed.Client().get_executor()``. A script that creates a
-        ``ProcessPoolExecutor`` needs ``if __name__ == "__main__":``, because its workers may import the script. ``in_flight`` is the number
-        of runs that are submitted at the same time, by default 100. ``progress=True`` prints the progress. If ``progress``
-        is a function, it is called with the finished and total number of runs and the label of a run. ``shard=(I, N)``
-        executes only the runs of shard I of N; :func:`merge` combines the folders.
+        name reuses the runs and replaces the tables, and a study of another name raises :class:`FolderError`. The runs are
+        executed on ``jobs`` threads, by default one per core, or on the workers of ``executor``: any executor of
+        ``concurrent.futures``, such as ``dask.distributed.Client().get_executor()``. A script that creates a
+        ``ProcessPoolExecutor`` needs ``if __name__ == "__main__":``, because its workers may import the script.
+        ``in_flight`` is the number of runs that are submitted at the same time, by default 100. ``progress=True`` prints
+        the progress. If ``progress`` is a function, it is called with the finished and total number of runs and the label of
+        a run. ``shard=(I, N)`` executes only the runs of shard I of N; :func:`merge` combines the folders.
 
         Raises :class:`RunError` if runs fail; the folder keeps the others. Raises ``KeyboardInterrupt`` if it is
         interrupted; the same call then continues.

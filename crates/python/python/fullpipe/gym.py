@@ -24,39 +24,18 @@ import os
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ._check import integer, mapping, number
 from ._errors import extra
+from ._native import NativeEnvironments
 from ._scenario import Scenario, Source
-
-if TYPE_CHECKING:
-    from ._native import NativeEnvironments
 
 gymnasium = extra("gymnasium", "gym")
 np = extra("numpy", "gym")
 
-#: The values of an interval, in the order of the native part.
-FIELDS = (
-    "interval_s",
-    "throughput_bps",
-    "delay_s",
-    "delay_gradient",
-    "delay_ratio",
-    "send_ratio",
-    "loss_ratio",
-    "rate_bps",
-    "cwnd_bytes",
-    "srtt_s",
-    "delivery_bps",
-    "delivery_ratio",
-    "rate_ratio",
-    "loss_penalty",
-    "acked_ratio",
-    "rtt_ratio",
-    "delay_metric",
-    "end",
-)
+#: The names of the values of an interval, in their order.
+FIELDS = tuple(NativeEnvironments.FIELDS)
 
 #: The value ``end`` of an interval: the episode continues, the scenario has ended, or the flow has completed.
 _CONTINUES, _TRUNCATED, _TERMINATED = 0.0, 1.0, 2.0
