@@ -2,6 +2,7 @@
 
 use crate::errors::{self, RunError, ScenarioError};
 use crate::steps::{INITIAL_WINDOW_BYTES, refused};
+use crate::threads::{Job, Threads};
 use fullpipe::congestion::ExternalControl;
 use fullpipe::congestion::cubic::Cubic;
 use fullpipe::lab;
@@ -12,12 +13,11 @@ use fullpipe::units::{Duration, FlowId, Rate};
 use fullpipe::{Plugins, RunningSimulation};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use pyo3::types::PyByteArray;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The quantity that an action changes.
+/// The quantity that an action multiplies.
 #[derive(Clone, Copy, PartialEq)]
 enum Action {
     /// The pacing rate of a flow without another control, as in Aurora.
@@ -26,12 +26,26 @@ enum Action {
     Window,
 }
 
+/// The change of the rate by an action of 1: alpha of Aurora (Jay et al., ICML 2019).
+const RATE_CHANGE: f64 = 0.025;
+
 impl Action {
     fn find(name: &str) -> PyResult<Action> {
         match name {
             "rate" => Ok(Action::Rate),
             "window" => Ok(Action::Window),
             _ => Err(PyValueError::new_err(format!("unknown action {name:?} (one of: rate, window)"))),
+        }
+    }
+
+    /// Returns the factor for the number of an action.
+    fn factor(self, action: f64) -> f64 {
+        let larger = 1.0 + RATE_CHANGE * action.abs();
+        match self {
+            Action::Rate if action < 0.0 => 1.0 / larger,
+            Action::Rate => larger,
+            // Orca (Abbasloo et al., SIGCOMM 2020).
+            Action::Window => 4.0_f64.powf(action),
         }
     }
 }
@@ -81,6 +95,14 @@ struct Environment {
     delay_s: f64,
     min_delay_s: f64,
     max_delivery_bps: f64,
+}
+
+/// The simulation of an environment, and its latest observation.
+struct Lane {
+    /// `None` before the first reset.
+    environment: Option<Environment>,
+    /// The observed values of the last intervals, the oldest first.
+    observation: Vec<f32>,
 }
 
 /// Whether an episode has ended, and why. The numbers are those of `gym.py`.
@@ -159,8 +181,7 @@ impl Share {
 }
 
 /// Environments that run the same scenario with different seeds.
-#[pyclass(frozen, module = "fullpipe._native")]
-pub(crate) struct NativeEnvironments {
+struct Environments {
     scenario: Arc<Scenario>,
     flow: String,
     action: Action,
@@ -169,12 +190,45 @@ pub(crate) struct NativeEnvironments {
     initial_rate_bps: f64,
     lowest_rate_bps: f64,
     highest_rate_bps: f64,
-    lanes: Vec<Mutex<Option<Environment>>>,
-    /// The threads that step environments in addition to the calling one; `None` if there are no others. Starting threads
-    /// for each step would take as long as a step of several environments.
-    pool: Option<ThreadPool>,
-    /// The process that started the threads. A forked process has the memory of its parent but not the threads.
-    process: u32,
+    /// The largest absolute value of an action.
+    highest_action: f64,
+    /// The observed values of an interval: their indices in [`NAMES`].
+    observed: Vec<usize>,
+    /// Their values before the first interval.
+    before: Vec<f32>,
+    lanes: Vec<Mutex<Lane>>,
+}
+
+/// Environments, and the threads that step them.
+#[pyclass(frozen, module = "fullpipe._native")]
+pub(crate) struct NativeEnvironments {
+    shared: Arc<Environments>,
+    threads: Threads,
+}
+
+/// A step of all environments.
+struct Step {
+    environments: Arc<Environments>,
+    actions: Vec<f64>,
+    /// The seeds of the environments that are reset instead.
+    resets: Vec<Option<u64>>,
+    results: Vec<OnceLock<PyResult<Interval>>>,
+    /// Each thread has a share of the environments, the same in each step, so that their memory stays in the caches of its
+    /// processor. A thread that has finished takes environments from the shares of the others.
+    shares: Vec<Share>,
+}
+
+impl Job for Step {
+    fn work(&self, thread: usize) {
+        for share in self.shares[thread..].iter().chain(&self.shares[..thread]) {
+            while let Some(lane) = share.take() {
+                let step = || self.environments.step(lane, self.actions[lane]);
+                let made = self.resets[lane].map_or_else(step, |seed| self.environments.reset(lane, seed));
+                // Each number is taken once.
+                let _ = self.results[lane].set(made);
+            }
+        }
+    }
 }
 
 /// The settings of environments.
@@ -183,8 +237,17 @@ pub(crate) struct EnvironmentSettings {
     pub(crate) interval_s: Option<f64>,
     /// The initial, the lowest and the highest rate.
     pub(crate) rates_bps: [f64; 3],
+    pub(crate) highest_action: f64,
+    /// The observed values of an interval, and their values before the first one.
+    pub(crate) observed: Vec<(String, f32)>,
+    /// The number of intervals that an observation contains.
+    pub(crate) history: usize,
     pub(crate) threads: usize,
 }
+
+/// The results of environments in a step: the values of the intervals and the observations as bytes of numbers with 64 and 32
+/// bits. For 64 environments, creating a list of lists would take a fifth of the time of a step.
+type StepBytes<'py> = (Bound<'py, PyByteArray>, Bound<'py, PyByteArray>);
 
 impl NativeEnvironments {
     pub(crate) fn new(
@@ -203,15 +266,20 @@ impl NativeEnvironments {
             let known = abbreviate_names(names()).join(", ");
             return Err(ScenarioError::new_err(format!("unknown flow {flow:?}{hint} (one of: {known})")));
         }
-        let lanes = (0..count).map(|_| Mutex::new(None)).collect();
+        let mut observed = Vec::new();
+        for (name, _) in &settings.observed {
+            let index = NAMES.iter().position(|known| known == name);
+            observed.push(index.ok_or_else(|| PyValueError::new_err(format!("unknown value {name:?}")))?);
+        }
+        let size = observed.len() * settings.history;
+        let lane = || Mutex::new(Lane { environment: None, observation: vec![0.0; size] });
+        let lanes = (0..count).map(|_| lane()).collect();
         let others = settings.threads.min(count).saturating_sub(1);
-        let builder = ThreadPoolBuilder::new().num_threads(others).thread_name(|_| "fullpipe-env".to_owned());
-        let pool = (others > 0).then(|| builder.build());
-        let pool = pool.transpose().map_err(|error| {
+        let threads = Threads::start(others).map_err(|error| {
             RunError::new_err(format!("cannot start {others} threads: {error}; set `threads` to a smaller number"))
         })?;
         let [initial_rate_bps, lowest_rate_bps, highest_rate_bps] = settings.rates_bps;
-        let made = NativeEnvironments {
+        let shared = Environments {
             scenario: Arc::new(study.loaded.scenario),
             flow,
             action: Action::find(&settings.action)?,
@@ -219,15 +287,18 @@ impl NativeEnvironments {
             initial_rate_bps,
             lowest_rate_bps,
             highest_rate_bps,
+            highest_action: settings.highest_action,
+            observed,
+            before: settings.observed.iter().map(|(_, before)| *before).collect(),
             lanes,
-            pool,
-            process: std::process::id(),
         };
         // Reports an unknown flow here instead of at the first reset.
-        made.environment(0)?;
-        Ok(made)
+        shared.environment(0)?;
+        Ok(NativeEnvironments { shared: Arc::new(shared), threads })
     }
+}
 
+impl Environments {
     fn environment(&self, seed: u64) -> PyResult<Environment> {
         let mut scenario = Scenario::clone(&self.scenario);
         scenario.seed = seed;
@@ -294,18 +365,35 @@ impl NativeEnvironments {
         // Handshake packets are smaller than data packets, so their delay must not count as the smallest one.
         environment.min_delay_s = f64::INFINITY;
         interval.delay_ratio = 1.0;
-        *self.lanes[lane].lock().unwrap_or_else(PoisonError::into_inner) = Some(environment);
+        let mut lane = self.lanes[lane].lock().unwrap_or_else(PoisonError::into_inner);
+        lane.environment = Some(environment);
+        for observed in lane.observation.chunks_exact_mut(self.before.len()) {
+            observed.copy_from_slice(&self.before);
+        }
+        self.observe(&interval, &mut lane.observation);
         Ok(interval)
     }
 
+    /// Removes the oldest interval of an observation and appends the newest one.
+    fn observe(&self, interval: &Interval, observation: &mut [f32]) {
+        let kept = observation.len() - self.observed.len();
+        observation.copy_within(self.observed.len().., 0);
+        let values = interval.to_array();
+        for (newest, column) in observation[kept..].iter_mut().zip(&self.observed) {
+            *newest = values[*column] as f32;
+        }
+    }
+
     /// Multiplies the rate or the window and runs one monitor interval.
-    fn step(&self, lane: usize, factor: f64) -> PyResult<Interval> {
+    fn step(&self, lane: usize, action: f64) -> PyResult<Interval> {
         let mut lane = self.lanes[lane].lock().unwrap_or_else(PoisonError::into_inner);
-        let environment = lane.as_mut().ok_or_else(not_reset)?;
+        let Lane { environment, observation } = &mut *lane;
+        let environment = environment.as_mut().ok_or_else(not_reset)?;
         if environment.end != EpisodeEnd::None {
             return Err(RunError::new_err("the episode has ended; call reset before the next step"));
         }
-        match environment.action {
+        let factor = self.action.factor(action.clamp(-self.highest_action, self.highest_action));
+        match self.action {
             Action::Rate => {
                 let rate_bps = environment.rate_bps * factor;
                 environment.rate_bps = rate_bps.clamp(self.lowest_rate_bps, self.highest_rate_bps);
@@ -314,7 +402,16 @@ impl NativeEnvironments {
             Action::Window => environment.multiply_window(factor),
         }
         let length_s = self.length_s(environment);
-        Ok(environment.advance(length_s))
+        let interval = environment.advance(length_s);
+        self.observe(&interval, observation);
+        Ok(interval)
+    }
+
+    /// Returns the observation of one environment as bytes.
+    fn observation<'py>(&self, py: Python<'py>, lane: usize) -> Bound<'py, PyByteArray> {
+        let lane = self.lanes[lane].lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = lane.observation.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        PyByteArray::new(py, &bytes)
     }
 }
 
@@ -417,30 +514,43 @@ impl NativeEnvironments {
         NAMES
     }
 
+    /// Resets one environment. Returns the values of the interval, and the observation as bytes of numbers with 32 bits.
     #[pyo3(name = "reset")]
-    fn reset_lane(&self, py: Python<'_>, lane: usize, seed: u64) -> PyResult<[f64; VALUES]> {
-        py.detach(|| self.reset(lane, seed)).map(Interval::to_array)
+    fn reset_lane<'py>(
+        &self,
+        py: Python<'py>,
+        lane: usize,
+        seed: u64,
+    ) -> PyResult<([f64; VALUES], Bound<'py, PyByteArray>)> {
+        let interval = py.detach(|| self.shared.reset(lane, seed))?;
+        Ok((interval.to_array(), self.shared.observation(py, lane)))
     }
 
+    /// Steps one environment. Returns the same as `reset`.
     #[pyo3(name = "step")]
-    fn step_lane(&self, py: Python<'_>, lane: usize, factor: f64) -> PyResult<[f64; VALUES]> {
-        py.detach(|| self.step(lane, factor)).map(Interval::to_array)
+    fn step_lane<'py>(
+        &self,
+        py: Python<'py>,
+        lane: usize,
+        action: f64,
+    ) -> PyResult<([f64; VALUES], Bound<'py, PyByteArray>)> {
+        let interval = py.detach(|| self.shared.step(lane, action))?;
+        Ok((interval.to_array(), self.shared.observation(py, lane)))
     }
 
     /// Steps all environments on the threads of the pool and on this one. An environment with a seed is reset instead.
-    /// Returns the intervals as bytes of 64-bit numbers. For 64 environments, creating a list of lists would take a fifth of
-    /// the time of a step.
+    /// Returns the values, one row for each of [`NAMES`], the observations, and the environments whose episodes have ended.
     fn step_all<'py>(
         &self,
         py: Python<'py>,
-        factors: Vec<f64>,
+        actions: Vec<f64>,
         seeds: Vec<(usize, u64)>,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let count = self.lanes.len();
-        if factors.len() != count {
-            return Err(PyValueError::new_err(format!("found {} actions; expected {count}", factors.len())));
+    ) -> PyResult<(StepBytes<'py>, Vec<usize>)> {
+        let count = self.shared.lanes.len();
+        if actions.len() != count {
+            return Err(PyValueError::new_err(format!("found {} actions; expected {count}", actions.len())));
         }
-        if self.pool.is_some() && self.process != std::process::id() {
+        if !self.threads.exist() {
             return Err(RunError::new_err(
                 "the environment was created in another process, and its threads do not exist in this one; create it in \
                  this process",
@@ -450,34 +560,35 @@ impl NativeEnvironments {
         for (lane, seed) in seeds {
             *resets.get_mut(lane).ok_or_else(|| PyValueError::new_err(format!("no environment {lane}")))? = Some(seed);
         }
-        let results: Vec<OnceLock<PyResult<Interval>>> = (0..count).map(|_| OnceLock::new()).collect();
-        // Each thread has a share of the environments, the same in each step, so that their memory stays in the caches of
-        // its processor. A thread that has finished takes environments from the shares of the others.
-        let threads = 1 + self.pool.as_ref().map_or(0, ThreadPool::current_num_threads);
-        let shares: Vec<Share> = (0..threads).map(|thread| Share::new(thread, threads, count)).collect();
-        let work = |thread: usize| {
-            for share in shares[thread..].iter().chain(&shares[..thread]) {
-                while let Some(lane) = share.take() {
-                    let made =
-                        resets[lane].map_or_else(|| self.step(lane, factors[lane]), |seed| self.reset(lane, seed));
-                    // Each number is taken once.
-                    let _ = results[lane].set(made);
-                }
-            }
-        };
-        py.detach(|| match &self.pool {
-            Some(pool) => pool.in_place_scope(|scope| {
-                scope.spawn_broadcast(|_, context| work(1 + context.index()));
-                work(0);
-            }),
-            None => work(0),
+        let threads = self.threads.count();
+        let step = Arc::new(Step {
+            environments: self.shared.clone(),
+            actions,
+            resets,
+            results: (0..count).map(|_| OnceLock::new()).collect(),
+            shares: (0..threads).map(|thread| Share::new(thread, threads, count)).collect(),
         });
-        let mut bytes = Vec::with_capacity(count * size_of::<[f64; VALUES]>());
-        for result in results {
-            let made = result.into_inner().expect("each environment was stepped")?;
-            made.to_array().iter().for_each(|value| bytes.extend(value.to_ne_bytes()));
+        py.detach(|| self.threads.run(step.clone()));
+        let mut rows = Vec::with_capacity(count);
+        let mut ended = Vec::new();
+        for (lane, result) in step.results.iter().enumerate() {
+            let interval = match result.get().expect("each environment was stepped") {
+                Ok(interval) => *interval,
+                Err(error) => return Err(error.clone_ref(py)),
+            };
+            if interval.end != EpisodeEnd::None {
+                ended.push(lane);
+            }
+            rows.push(interval.to_array());
         }
-        Ok(PyBytes::new(py, &bytes))
+        let values = (0..VALUES).flat_map(|value| rows.iter().map(move |row| row[value]));
+        let values: Vec<u8> = values.flat_map(f64::to_ne_bytes).collect();
+        let mut observations = Vec::new();
+        for lane in &self.shared.lanes {
+            let lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
+            observations.extend(lane.observation.iter().flat_map(|value| value.to_ne_bytes()));
+        }
+        Ok(((PyByteArray::new(py, &values), PyByteArray::new(py, &observations)), ended))
     }
 }
 

@@ -12,6 +12,7 @@ mod request;
 mod scenario;
 mod steps;
 mod study;
+mod threads;
 mod values;
 
 use pyo3::prelude::*;

@@ -126,9 +126,13 @@ impl NativeScenario {
         action: String,
         interval_s: Option<f64>,
         rates_bps: [f64; 3],
+        highest_action: f64,
+        observed: Vec<(String, f32)>,
+        history: usize,
         threads: usize,
     ) -> PyResult<NativeEnvironments> {
-        let settings = EnvironmentSettings { action, interval_s, rates_bps, threads };
+        let settings =
+            EnvironmentSettings { action, interval_s, rates_bps, highest_action, observed, history, threads };
         NativeEnvironments::new(self.study(&overrides(set)?, None)?, flow, count, &settings)
     }
 }

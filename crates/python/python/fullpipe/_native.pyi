@@ -96,6 +96,9 @@ class NativeScenario:
         action: str,
         interval_s: float | None,
         rates_bps: tuple[float, float, float],
+        highest_action: float,
+        observed: list[tuple[str, float]],
+        history: int,
         threads: int,
     ) -> NativeEnvironments: ...
 
@@ -112,9 +115,11 @@ class NativeSimulation:
 
 class NativeEnvironments:
     FIELDS: list[str]
-    def reset(self, lane: int, seed: int) -> list[float]: ...
-    def step(self, lane: int, factor: float) -> list[float]: ...
-    def step_all(self, factors: list[float], seeds: list[tuple[int, int]]) -> bytes: ...
+    def reset(self, lane: int, seed: int) -> tuple[list[float], bytearray]: ...
+    def step(self, lane: int, action: float) -> tuple[list[float], bytearray]: ...
+    def step_all(
+        self, actions: list[float], seeds: list[tuple[int, int]]
+    ) -> tuple[tuple[bytearray, bytearray], list[int]]: ...
 
 class NativeResult:
     @staticmethod
