@@ -196,6 +196,8 @@ struct Environments {
     observed: Vec<usize>,
     /// Their values before the first interval.
     before: Vec<f32>,
+    /// The number of intervals that an observation contains.
+    history: usize,
     lanes: Vec<Mutex<Lane>>,
 }
 
@@ -290,6 +292,7 @@ impl NativeEnvironments {
             highest_action: settings.highest_action,
             observed,
             before: settings.observed.iter().map(|(_, before)| *before).collect(),
+            history: settings.history,
             lanes,
         };
         // Reports an unknown flow here instead of at the first reset.
@@ -407,10 +410,16 @@ impl Environments {
         Ok(interval)
     }
 
+    /// Returns the size of an observation.
+    fn observation_bytes(&self) -> usize {
+        self.history * self.observed.len() * size_of::<f32>()
+    }
+
     /// Returns the observation of one environment as bytes.
     fn observation<'py>(&self, py: Python<'py>, lane: usize) -> Bound<'py, PyByteArray> {
         let lane = self.lanes[lane].lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<u8> = lane.observation.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        let mut bytes = Vec::with_capacity(self.observation_bytes());
+        lane.observation.iter().for_each(|value| bytes.extend_from_slice(&value.to_ne_bytes()));
         PyByteArray::new(py, &bytes)
     }
 }
@@ -581,12 +590,15 @@ impl NativeEnvironments {
             }
             rows.push(interval.to_array());
         }
-        let values = (0..VALUES).flat_map(|value| rows.iter().map(move |row| row[value]));
-        let values: Vec<u8> = values.flat_map(f64::to_ne_bytes).collect();
-        let mut observations = Vec::new();
+        // While this thread copies, the others wait. An iterator over bytes would take several times as long.
+        let mut values = Vec::with_capacity(count * size_of::<[f64; VALUES]>());
+        for value in 0..VALUES {
+            rows.iter().for_each(|row| values.extend_from_slice(&row[value].to_ne_bytes()));
+        }
+        let mut observations = Vec::with_capacity(count * self.shared.observation_bytes());
         for lane in &self.shared.lanes {
             let lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
-            observations.extend(lane.observation.iter().flat_map(|value| value.to_ne_bytes()));
+            lane.observation.iter().for_each(|value| observations.extend_from_slice(&value.to_ne_bytes()));
         }
         Ok(((PyByteArray::new(py, &values), PyByteArray::new(py, &observations)), ended))
     }
