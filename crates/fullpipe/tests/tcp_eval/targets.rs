@@ -82,6 +82,8 @@ fn file(experiment: &str, load: u32) -> PathBuf {
 fn shuffles(experiment: &str, load: u32) -> usize {
     match experiment {
         "access-link" if load < 100 => 50,
+        // Skewed metrics need 30 runs for a verdict.
+        "ramp-up" | "fairness" => 30,
         "ramp-up-gigabit" => 3,
         _ => 10,
     }
