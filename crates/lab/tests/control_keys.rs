@@ -80,6 +80,21 @@ fn an_application_with_small_writes_fills_the_window_before_its_limit() {
 }
 
 #[test]
+fn a_pause_leaves_at_most_16_kib_and_one_write_unsent() {
+    // When the pause begins, 16 384 to 17 384 bytes are unsent and at most 14 480 in flight, which the receive buffer limits. Packets have
+    // 52 bytes of headers for each 1448 bytes.
+    let received = |duration: &str| {
+        let limited = "limits = [{ at = '5s', pause = true }]\nwrite_size = '1000B'";
+        outcome(&scenario("receive_buffer = '14480B'", limited, duration))
+            .flow_rows()
+            .map(|row| row.counters.rx_bytes)
+            .sum::<u64>()
+    };
+    let after = received("9s") - received("5s");
+    assert!((16_384..=(17_384 + 14_480) * 1500 / 1448 + 1500).contains(&after), "{after}");
+}
+
+#[test]
 fn hystart_all_ends_the_slow_start_of_bic_before_the_buffer_is_full() {
     // A window above one BDP raises the round-trip time. HyStart++ detects this within the next round, at a window of at most 4 BDP.
     // Five conservative rounds multiply it by at most 1.25^5 = 3.1: 12.2 BDP, less than the 21 BDP of path and buffer. Slow start

@@ -28,7 +28,7 @@ pub(crate) static BULK: WorkloadComponent = WorkloadComponent {
             "content": FieldKind::Choice(&choices(&CONTENT)), default "none";
             /// Times at which the application limits its rate, pauses or continues, for example
             /// `[{ at = "5s", rate = "1Mbit/s" }, { at = "8s" }]`. Times must increase. The application then keeps less than two
-            /// writes unsent, or 64KiB and one write if that is more.
+            /// writes unsent, or 16KiB and one write if that is more.
             "limits": FieldKind::Tables(&WRITE_LIMIT), optional "none";
         }],
         ..Declaration::EMPTY

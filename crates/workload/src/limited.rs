@@ -1,6 +1,6 @@
 //! Limited sender: a bulk transfer whose application limits its rate or pauses at given times.
 //!
-//! While there is no limit, the sender writes whenever less than one write, or 64 KiB if writes are smaller, is unsent, as an
+//! While there is no limit, the sender writes whenever less than one write, or 16 KiB if writes are smaller, is unsent, as an
 //! application with `TCP_NOTSENT_LOWAT` (`tcp(7)`). A limit therefore takes effect almost at once. If a transport does not report
 //! its unsent bytes, the sender fills the send buffer. While the rate is limited, writes are evenly spaced. A write for which the
 //! send buffer has no room is skipped.
@@ -81,7 +81,9 @@ const WRITE_TIME: Duration = Duration::from_millis(10);
 /// Smallest write of a limited application.
 const SMALLEST_WRITE_BYTES: u64 = 1000;
 /// Unsent bytes below which an application without a limit writes, if its writes are smaller.
-const UNLIMITED_LOW_WATER_BYTES: u64 = 64 << 10;
+///
+/// It exceeds ten packets: the initial window (RFC 6928), and the pacing burst of the QUIC model.
+const UNLIMITED_LOW_WATER_BYTES: u64 = 16 << 10;
 
 /// Returns the size of the writes of an application that is limited to a rate.
 fn limited_write_bytes(rate: Rate, write_bytes: u64) -> u64 {
