@@ -101,6 +101,28 @@ impl Records {
         if 2 * sound.len() >= all.len() { sound } else { all }
     }
 
+    /// Returns the claims. A claim that names only experiments that were not selected is omitted: it can have no verdict.
+    pub(crate) fn claims(&self) -> Vec<&SummaryRow> {
+        self.summary.iter().filter(|row| row.claim().is_some() && !self.is_of_others(row)).collect()
+    }
+
+    /// Returns the number of claims that [`claims`](Self::claims) omits.
+    pub(crate) fn claims_of_others(&self) -> usize {
+        self.summary.iter().filter(|row| self.is_of_others(row)).count()
+    }
+
+    fn is_of_others(&self, row: &SummaryRow) -> bool {
+        let Some(selected) = &self.study.experiments else { return false };
+        let declared = self.study.claim.iter().find(|claim| Some(claim.name.as_str()) == row.claim());
+        let names = |experiment: &str, expression: &str| {
+            [format!("\"{experiment}\""), format!("'{experiment}'")].iter().any(|quoted| expression.contains(quoted))
+        };
+        declared.is_some_and(|claim| {
+            let mut named = self.study.experiment.iter().filter(|one| names(&one.name, &claim.expression)).peekable();
+            row.verdict.is_none() && named.peek().is_some() && named.all(|one| !selected.contains(&one.name))
+        })
+    }
+
     /// Returns the run with this key.
     pub(crate) fn run(&self, key: &str) -> Option<&Run> {
         self.runs.iter().find(|r| r.key == key)

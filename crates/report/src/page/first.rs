@@ -131,7 +131,7 @@ fn quantity(value: f64, unit: &str) -> String {
 
 /// Returns the main table of a study.
 fn of_study(records: &Records, figure: Option<&RenderedPlot>) -> Option<Main> {
-    let claims: Vec<&SummaryRow> = records.summary.iter().filter(|row| row.claim().is_some()).collect();
+    let claims = records.claims();
     if !claims.is_empty() {
         return Some(of_claims(records, &claims));
     }

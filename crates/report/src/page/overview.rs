@@ -60,7 +60,7 @@ fn tally(out: &mut String, records: &Records) {
             let _ = write!(out, "<li>{n} {}</li>", verdict(kind));
         }
     }
-    let unjudged = records.summary.iter().filter(|row| row.claim().is_some() && row.verdict.is_none()).count();
+    let unjudged = records.claims().iter().filter(|row| row.verdict.is_none()).count();
     if unjudged > 0 {
         let _ = write!(out, "<li>no verdict: {}</li>", count(unjudged, "claim"));
     }

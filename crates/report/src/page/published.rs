@@ -2,7 +2,7 @@
 
 use crate::input::{Records, distinct};
 use crate::markup::{escape, escape_with_links, markdown};
-use crate::numbers::{mean_and_interval, signed_percent, trimmed};
+use crate::numbers::{count, mean_and_interval, signed_percent, trimmed};
 use crate::page::notes::Notes;
 use crate::page::table::{Field, Heading, Table};
 use crate::page::verdict;
@@ -16,7 +16,7 @@ pub(crate) const NO_VERDICT: &str = "no verdict";
 
 /// Returns the section of claims, each with verdict and note.
 pub(crate) fn claims(records: &Records) -> String {
-    let rows: Vec<_> = records.summary.iter().filter(|r| r.claim().is_some()).collect();
+    let rows = records.claims();
     let mut out = String::new();
     if rows.is_empty() {
         return out;
@@ -73,6 +73,11 @@ pub(crate) fn claims(records: &Records) -> String {
     }
     table.drop_empty_columns();
     table.write(&mut out);
+    let others = records.claims_of_others();
+    if others > 0 {
+        let _ =
+            writeln!(out, "<p class=\"soft\">{} on experiments that were not selected.</p>", count(others, "claim"));
+    }
     notes.write(&mut out, "Notes");
     sources.write(&mut out, "Sources");
     out

@@ -91,6 +91,26 @@ fn every_claim_has_its_text_verdict_and_note() {
 }
 
 #[test]
+fn claims_on_experiments_that_were_not_selected_are_counted() {
+    let folder = Folder::copy_of("study");
+    folder.replace("study.toml", "experiments = [\"udp\", \"tcp\"]", "experiments = [\"udp\"]");
+    let of_tcp = "[[claim]]\nname = \"of-tcp\"\ntext = \"A claim on TCP alone.\"\nexpression = \"metric('tcp', 'mean_jitter_s') > 1\"\n";
+    folder.replace(
+        "study.toml",
+        "[[claim]]\nname = \"udp-twice-tcp\"",
+        &format!("{of_tcp}\n[[claim]]\nname = \"udp-twice-tcp\""),
+    );
+    let summary = std::fs::read_to_string(folder.0.join("summary.csv")).unwrap();
+    let first = summary.lines().find(|line| line.contains("claim:udp-loses")).unwrap();
+    let commas = ",".repeat(summary.lines().next().unwrap().matches(',').count() - 1);
+    folder.replace("summary.csv", first, &format!("{first}\n,claim:of-tcp{commas}"));
+    let page = folder.build();
+    assert!(!rows(&page).iter().any(|row| row[0].starts_with("A claim on TCP alone")));
+    assert!(page.contains("1 claim on experiments that were not selected."));
+    assert!(!page.contains("no verdict"));
+}
+
+#[test]
 fn note_does_not_repeat_its_claim() {
     let folder = Folder::copy_of("study");
     let note = "\"The size of the application's writes has no effect.; no: see run 7\"";
