@@ -20,7 +20,7 @@ mod validity;
 use crate::compare::Comparison;
 use crate::input::Records;
 use crate::markup::escape;
-use crate::plot::RenderedPlot;
+use crate::plot::{RenderedPlot, plots_of_others};
 use fullpipe_archive::Verdict;
 use std::fmt::Write;
 
@@ -73,7 +73,7 @@ pub(crate) fn write(
         ("expectations", "Expectations", expectations::section(records)),
         ("claims", "Claims", published::claims(records)),
         ("published", "Published beside measured", published::values(records)),
-        ("plots", plots::heading(&others), plots::section(&others, &shared)),
+        ("plots", plots::heading(&others), plots::section(&others, &shared, plots_of_others(records))),
         ("results", "Results", results::section(records)?),
         ("run", "What was run", overview::what_was_run(records)),
         ("validity", "Validity", validity::section(records)),

@@ -2,6 +2,7 @@
 
 use crate::input::distinct;
 use crate::markup::{escape, markdown};
+use crate::numbers::count;
 use crate::plot::RenderedPlot;
 use std::fmt::Write;
 
@@ -25,9 +26,14 @@ pub(crate) fn heading(figures: &[&RenderedPlot]) -> &'static str {
     }
 }
 
-/// Returns the section with the figures that are not on the first screen.
-pub(crate) fn section(figures: &[&RenderedPlot], shared: &[String]) -> String {
+/// Returns the section with the figures that are not on the first screen, and the number of plots of experiments that were
+/// not selected.
+pub(crate) fn section(figures: &[&RenderedPlot], shared: &[String], of_others: usize) -> String {
     let mut out = String::new();
+    if of_others > 0 {
+        let plots = count(of_others, "plot");
+        let _ = writeln!(out, "<p class=\"soft\">{plots} of experiments that were not selected.</p>");
+    }
     if figures.is_empty() {
         return out;
     }

@@ -29,7 +29,7 @@ mod time;
 
 use crate::error::ReportError;
 use crate::input::series::{SampleTimes, read_times};
-use crate::input::study::PlotSpec;
+use crate::input::study::{PlotSpec, list};
 use crate::input::{Records, distinct};
 use crate::markup::slug;
 use crate::plot::data::Data;
@@ -91,7 +91,8 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<RenderedPlot>, ReportErr
         specs => specs.to_vec(),
     };
     let mut used = BTreeSet::new();
-    let mut figures = specs.iter().map(|spec| draw(records, spec, &mut used)).collect::<Result<Vec<_>, _>>()?;
+    let selected = specs.iter().filter(|spec| !is_of_others(records, spec));
+    let mut figures = selected.map(|spec| draw(records, spec, &mut used)).collect::<Result<Vec<_>, _>>()?;
     let has_picture = figures.iter().any(|figure| figure.svg.is_some());
     let of_flows = if records.is_single_run() && !has_picture { flows::draw(records)? } else { None };
     figures.extend(of_flows.map(|(name, title, drawing)| finish(&name, title, drawing, Vec::new(), &mut used)));
@@ -102,6 +103,18 @@ pub(crate) fn draw_all(records: &Records) -> Result<Vec<RenderedPlot>, ReportErr
         }
     }
     Ok(figures)
+}
+
+/// Returns whether a plot shows only experiments that were not selected. Such plots are counted instead of drawn.
+fn is_of_others(records: &Records, spec: &PlotSpec) -> bool {
+    let Some(selected) = &records.study.experiments else { return false };
+    let shown = spec.r#where.iter().flatten().find(|(axis, _)| axis == "experiment");
+    shown.is_some_and(|(_, experiments)| !list(experiments).iter().any(|shown| selected.contains(shown)))
+}
+
+/// Returns the number of plots of experiments that were not selected.
+pub(crate) fn plots_of_others(records: &Records) -> usize {
+    records.study.plot.iter().filter(|spec| is_of_others(records, spec)).count()
 }
 
 /// The text that precedes the caption of a study that ran with `--quick`.

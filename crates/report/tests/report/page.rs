@@ -91,7 +91,7 @@ fn every_claim_has_its_text_verdict_and_note() {
 }
 
 #[test]
-fn claims_on_experiments_that_were_not_selected_are_counted() {
+fn claims_and_plots_of_experiments_that_were_not_selected_are_counted() {
     let folder = Folder::copy_of("study");
     folder.replace("study.toml", "experiments = [\"udp\", \"tcp\"]", "experiments = [\"udp\"]");
     let of_tcp = "[[claim]]\nname = \"of-tcp\"\ntext = \"A claim on TCP alone.\"\nexpression = \"metric('tcp', 'mean_jitter_s') > 1\"\n";
@@ -104,8 +104,12 @@ fn claims_on_experiments_that_were_not_selected_are_counted() {
     let first = summary.lines().find(|line| line.contains("claim:udp-loses")).unwrap();
     let commas = ",".repeat(summary.lines().next().unwrap().matches(',').count() - 1);
     folder.replace("summary.csv", first, &format!("{first}\n,claim:of-tcp{commas}"));
+    let plot = "[[plot]]\nname = \"of-tcp\"\nkind = \"table\"\nmetrics = [\"mean_jitter_s\"]\nrows = \"packets\"\nwhere = { experiment = \"tcp\" }\n";
+    folder.replace("study.toml", "[[claim]]\nname = \"of-tcp\"", &format!("{plot}\n[[claim]]\nname = \"of-tcp\""));
     let page = folder.build();
     assert!(!rows(&page).iter().any(|row| row[0].starts_with("A claim on TCP alone")));
+    assert!(page.contains("1 plot of experiments that were not selected."));
+    assert!(!page.contains("id=\"plot-of-tcp\""));
     assert!(page.contains("1 claim on experiments that were not selected."));
     assert!(!page.contains("no verdict"));
 }
