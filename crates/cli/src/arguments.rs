@@ -54,9 +54,10 @@ pub(crate) enum Command {
     },
     /// Rebuild report.html and plots/ from the records in a folder
     Report(ReportArguments),
-    /// Check scenarios and studies without running them
+    /// Check scenarios, studies and proxy configurations without running them
     Check {
-        /// Scenario and study files, and names of embedded scenarios; with --cost also names of embedded studies
+        /// Scenario and study files, configurations of `masque proxy`, and names of embedded scenarios; with --cost also names of
+        /// embedded studies
         #[arg(required = true)]
         files: Vec<String>,
         /// Print the estimated cost: events, CPU time and peak memory

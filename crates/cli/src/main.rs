@@ -48,7 +48,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     allocator::fix_limits();
-    let arguments = match Arguments::try_parse() {
+    let given = match masque::expand(std::env::args_os().collect()) {
+        Ok(given) => given,
+        Err(failure) => return failed(&failure),
+    };
+    let arguments = match Arguments::try_parse_from(given) {
         Ok(arguments) => arguments,
         Err(error) => {
             // The output of `--help` and `--version` is not an error; everything else is invalid usage.
@@ -63,13 +67,16 @@ fn main() -> ExitCode {
     };
     match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            if !failure.message.is_empty() {
-                eprintln!("fullpipe: {failure}");
-            }
-            ExitCode::from(failure.status)
-        }
+        Err(failure) => failed(&failure),
     }
+}
+
+/// Prints the message of a failure, and returns its status.
+fn failed(failure: &exit::Failure) -> ExitCode {
+    if !failure.message.is_empty() {
+        eprintln!("fullpipe: {failure}");
+    }
+    ExitCode::from(failure.status)
 }
 
 fn run(command: Command) -> Result<(), exit::Failure> {

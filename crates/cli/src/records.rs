@@ -5,6 +5,7 @@ use crate::exit::Failure;
 use crate::expectations;
 use crate::flow_table;
 use crate::junit;
+use crate::masque;
 use crate::measurement::{cpu_seconds, elapsed_seconds, memory_bytes};
 use crate::open;
 use crate::output::{self, print_line};
@@ -607,7 +608,10 @@ pub(crate) fn check(files: &[String]) -> Result<(), Failure> {
                 continue;
             }
         };
-        let outcome = if is_named_study || is_study(&text) {
+        let outcome = if !is_named_study && masque::is_configuration(&text) {
+            let checked = masque::check_configuration(Path::new(file));
+            checked.map(|()| (Vec::new(), Vec::new())).map_err(|failure| failure.message)
+        } else if is_named_study || is_study(&text) {
             find_study(file).map_err(|failure| failure.message).and_then(|study| {
                 let undecidable = study.undecidable_claims();
                 undecidable.iter().for_each(|warning| eprintln!("warning: {name}: {warning}"));

@@ -45,7 +45,7 @@ mod walk;
 pub use check::Diagnostics;
 pub use error::{Error, Errors, Hint, abbreviate_names, nearest_name};
 pub use json_schema::json_schema;
-pub use load::{LoadedFile, load};
+pub use load::{LoadedFile, load, parse};
 pub use node::{Entry, Node, NodeContent, Override, SourceLocation, Sources};
 pub use pattern::{compare_natural, is_pattern, matches};
 pub use reference::{describe_kind, render_reference};

@@ -22,13 +22,24 @@ pub struct LoadedFile {
 /// A file longer than this is rejected before it is parsed.
 const LONGEST_FILE: usize = 256 << 20;
 
-/// Parses a file, applies the overrides, and checks the result against a schema. `file` is the name of the file in
-/// errors.
+/// Parses a file without a schema. `file` is its name in errors.
 ///
 /// # Errors
-/// At most a hundred errors, in the order of the file. If the file is not valid TOML, only the first error. A file of
-/// more than 256 MiB is rejected.
-pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Override]) -> Result<LoadedFile, Errors> {
+/// The first error if the file is not valid TOML, or if it has more than 256 MiB.
+///
+/// # Examples
+///
+/// ```
+/// let (root, _) = fullpipe_schema::parse("rate = \"10Mbit/s\"", "a.toml").expect("it is TOML");
+/// assert_eq!(root.get("rate").and_then(|rate| rate.as_text()), Some("10Mbit/s"));
+/// let error = fullpipe_schema::parse("rate = ", "a.toml").unwrap_err();
+/// assert!(error.to_string().starts_with("a.toml:1:1: "));
+/// ```
+pub fn parse(text: &str, file: &str) -> Result<(Node, Sources), Errors> {
+    parse_with(text, file, &[])
+}
+
+fn parse_with(text: &str, file: &str, overrides: &[Override]) -> Result<(Node, Sources), Errors> {
     if text.len() > LONGEST_FILE {
         let sources = Sources::new(file, "", &[]);
         let error =
@@ -37,8 +48,17 @@ pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Overrid
     }
     let sources = Sources::new(file, text, overrides);
     let document = Document::parse(text).map_err(|error| Errors(vec![syntax_error(&error, &sources, text)]))?;
-    let mut root = Node::from_document(&document);
-    drop(document);
+    Ok((Node::from_document(&document), sources))
+}
+
+/// Parses a file, applies the overrides, and checks the result against a schema. `file` is the name of the file in
+/// errors.
+///
+/// # Errors
+/// At most a hundred errors, in the order of the file. If the file is not valid TOML, only the first error. A file of
+/// more than 256 MiB is rejected.
+pub fn load(schema: &'static Table, text: &str, file: &str, overrides: &[Override]) -> Result<LoadedFile, Errors> {
+    let (mut root, sources) = parse_with(text, file, overrides)?;
     let mut errors = overrides::apply(schema, &mut root, &sources, overrides);
     let mut walker = Walker { sources: &sources, errors: Vec::new(), hints: Vec::new() };
     let tree = walker.table(schema, &root, &KeyPath::Root);

@@ -2,6 +2,8 @@
 
 use crate::exit::Failure;
 use serde_json::Value;
+use std::ffi::OsString;
+use std::path::Path;
 
 pub(crate) mod arguments {
     pub(crate) use crate::absent::{AnyArguments as Http3Arguments, AnyArguments as MasqueArguments};
@@ -16,6 +18,18 @@ pub(crate) fn masque(_: &arguments::MasqueArguments) -> Result<(), Failure> {
 }
 
 pub(crate) fn http3(_: &arguments::Http3Arguments) -> Result<(), Failure> {
+    Err(missing())
+}
+
+pub(crate) fn expand(arguments: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+    Ok(arguments)
+}
+
+pub(crate) fn is_configuration(_: &str) -> bool {
+    false
+}
+
+pub(crate) fn check_configuration(_: &Path) -> Result<(), Failure> {
     Err(missing())
 }
 

@@ -44,6 +44,9 @@ pub(crate) struct ProxyArguments {
     pub(crate) listen: SocketAddr,
     #[command(flatten)]
     pub(crate) identity: ServerIdentity,
+    /// TOML file with these options as keys, such as `max_requests = 100`; the command line overrides it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// URI template of requests [default: https://IP:PORT/.well-known/masque/udp/{target_host}/{target_port}/]
     #[arg(long, value_name = "URI_TEMPLATE")]
     pub(crate) template: Option<String>,

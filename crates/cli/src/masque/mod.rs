@@ -2,18 +2,23 @@
 //! `fullpipe_sockets::programs` implements the programs.
 
 pub(crate) mod arguments;
+mod configuration_file;
 mod figures;
 mod get;
 mod loopback;
 mod settings;
 mod words;
 
+use crate::arguments::{Arguments, Command};
 use crate::exit::Failure;
 use crate::measurement::cpu_seconds;
 use arguments::{
     ConnectArguments, Http3Arguments, Http3Command, MasqueArguments, MasqueCommand, ProxyArguments, ServeArguments,
     ServerIdentity, TrustArguments,
 };
+use clap::Parser;
+use clap::error::ContextKind;
+pub(crate) use configuration_file::{expand, is_configuration};
 use figures::Figures;
 use fullpipe_masque::configuration;
 use fullpipe_masque::log::{Event, EventLogger};
@@ -23,6 +28,7 @@ use fullpipe_sockets::programs;
 use fullpipe_sockets::tls::{self, ServerVerification};
 pub(crate) use loopback::{describe, measure};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,7 +103,28 @@ impl EventLogger for Lines {
     }
 }
 
-fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
+/// Checks the configuration file of a proxy, and the certificate that it names.
+///
+/// # Errors
+/// If the proxy would not start with it.
+pub(crate) fn check_configuration(file: &Path) -> Result<(), Failure> {
+    let given = expand(configuration_file::arguments(file))?;
+    // Each value has been checked, so the only other error is a missing option.
+    let parsed = Arguments::try_parse_from(given).map_err(|error| {
+        let missing = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
+        let key = missing.trim_start_matches("--").split(' ').next().unwrap_or_default().replace('-', "_");
+        Failure::usage(format!("{}: the key `{key}` is missing (or {missing} on the command line)", file.display()))
+    })?;
+    let Command::Masque(MasqueArguments { command: MasqueCommand::Proxy(arguments) }) = parsed.command else {
+        unreachable!("these are arguments of the proxy");
+    };
+    let in_file = |failure: Failure| Failure::usage(format!("{}: {failure}", file.display()));
+    let options = proxy_options(&arguments).map_err(in_file)?;
+    tls::server_config(&options.identity).map_err(|error| in_file(Failure::usage(error)))?;
+    Ok(())
+}
+
+fn proxy_options(arguments: &ProxyArguments) -> Result<programs::ProxyOptions, Failure> {
     let template = match &arguments.template {
         Some(text) => template(text)?,
         None => {
@@ -127,13 +154,17 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
     settings.policy.deny.clone_from(&arguments.deny);
     settings.policy.allow_private = arguments.allow_private;
     settings::warn_of_mtu(settings.tunnel.mtu);
-    let options = programs::ProxyOptions {
+    Ok(programs::ProxyOptions {
         listen: arguments.listen,
         identity: identity(&arguments.identity)?,
         metrics: arguments.metrics,
         control: settings::tunnel_control(&arguments.control.congestion, &arguments.control)?,
         settings,
-    };
+    })
+}
+
+fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
+    let options = proxy_options(arguments)?;
     let ready = |address, metrics: Option<SocketAddr>| {
         listening(address);
         if let Some(metrics) = metrics {

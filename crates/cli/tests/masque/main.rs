@@ -1,5 +1,6 @@
 //! Tests the interface of `fullpipe masque` and `fullpipe http3` for scripts, with real processes on loopback.
 
+mod configuration;
 mod figures;
 mod processes;
 
