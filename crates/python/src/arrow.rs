@@ -121,14 +121,29 @@ pub(crate) fn of_csv(file: &str, bytes: &[u8]) -> PyResult<ArrowTable> {
 pub(crate) fn of_series(outcome: &Outcome) -> PyResult<ArrowTable> {
     let declared = references().find(|table| table.file == "series.csv");
     let samples = outcome.numbered_samples();
-    let times = Float64Array::from_iter_values(samples.iter().map(|(time, ..)| time.as_secs_f64()));
-    let values = Float64Array::from_iter_values(samples.iter().map(|(.., value)| *value));
     let (subjects, metrics): (Vec<&str>, Vec<&str>) = outcome.series_names().unzip();
+    let (subject_numbers, subjects) = numbered(&subjects);
+    let (metric_numbers, metrics) = numbered(&metrics);
+    // One pass over the samples takes half of the time of a pass for each column.
+    let mut times = Vec::with_capacity(samples.len());
+    let mut subject_keys = Vec::with_capacity(samples.len());
+    let mut metric_keys = Vec::with_capacity(samples.len());
+    let mut values = Vec::with_capacity(samples.len());
+    for (time, series, value) in samples {
+        times.push(time.as_secs_f64());
+        subject_keys.push(subject_numbers[*series as usize]);
+        metric_keys.push(metric_numbers[*series as usize]);
+        values.push(*value);
+    }
+    let dictionary = |keys: Vec<i32>, names| -> PyResult<ArrayRef> {
+        let keys = Int32Array::from(keys);
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, names).map_err(internal)?))
+    };
     let columns: Vec<(&str, ArrayRef)> = vec![
-        ("time_s", Arc::new(times)),
-        ("subject", names(&subjects, samples)?),
-        ("metric", names(&metrics, samples)?),
-        ("value", Arc::new(values)),
+        ("time_s", Arc::new(Float64Array::from(times))),
+        ("subject", dictionary(subject_keys, subjects)?),
+        ("metric", dictionary(metric_keys, metrics)?),
+        ("value", Arc::new(Float64Array::from(values))),
     ];
     of_columns(columns, declared.as_ref())
 }
@@ -149,15 +164,12 @@ fn of_columns(columns: Vec<(&str, ArrayRef)>, declared: Option<&TableReference>)
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map(ArrowTable).map_err(internal)
 }
 
-/// Returns a column with the name of each sample's series, as a dictionary.
-fn names(of_series: &[&str], samples: &[(Instant, u32, f64)]) -> PyResult<ArrayRef> {
-    // Several series have the same subject or metric.
+/// Returns the distinct names in order, and for each series the number of its name. Several series have the same subject or
+/// metric.
+fn numbered(of_series: &[&str]) -> (Vec<i32>, Arc<StringArray>) {
     let mut unique: Vec<&str> = of_series.to_vec();
     unique.sort_unstable();
     unique.dedup();
-    let numbers: Vec<i32> =
-        of_series.iter().map(|name| unique.binary_search(name).expect("it is among them") as i32).collect();
-    let keys = Int32Array::from_iter_values(samples.iter().map(|(_, series, _)| numbers[*series as usize]));
-    let names = Arc::new(StringArray::from(unique));
-    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, names).map_err(internal)?))
+    let numbers = of_series.iter().map(|name| unique.binary_search(name).expect("it is among them") as i32).collect();
+    (numbers, Arc::new(StringArray::from(unique)))
 }
