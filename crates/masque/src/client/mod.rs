@@ -48,6 +48,8 @@ pub enum Error {
         /// Value of Proxy-Status; empty if the field is missing.
         proxy_status: String,
     },
+    /// The proxy's response is malformed, for this reason.
+    Malformed(&'static str),
     /// The request stream was aborted.
     Stream(StreamError),
     /// The request could not be written.
@@ -63,7 +65,8 @@ impl fmt::Display for Error {
             Error::Rejected { status, proxy_status } => {
                 write!(formatter, "the proxy rejected the request with status {status} {proxy_status}")
             }
-            Error::Stream(error) => write!(formatter, "the request was aborted: {error}"),
+            Error::Malformed(reason) => write!(formatter, "the proxy's response is malformed: {reason}"),
+            Error::Stream(error) => write!(formatter, "the request was aborted: {}", transport::reason(error)),
             Error::Request(error) => write!(formatter, "cannot send the request: {error}"),
         }
     }
@@ -171,8 +174,11 @@ impl Client {
         let mut send = self.0.send.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut stream = send.send_request(request).await.map_err(Error::Stream)?;
         let handle = self.0.handles.take(stream.id()).ok_or_else(|| Error::Request("the stream is closed".into()))?;
-        let response = stream.recv_response().await.map_err(Error::Stream)?;
-        check(&response).inspect_err(|_| cancel(&mut stream))?;
+        let response = transport::final_response(&mut stream).await.map_err(Error::Stream)?;
+        check(&response).inspect_err(|error| match error {
+            Error::Malformed(_) => handle.ending.abort(code::MESSAGE_ERROR),
+            _ => cancel(&mut stream),
+        })?;
         Ok(Tunnel::start(Arc::clone(&self.0.session), self.clone(), (&self.0.settings, mode), stream, handle))
     }
 
@@ -211,8 +217,15 @@ impl Client {
 
 fn check(response: &Response<()>) -> Result<(), Error> {
     let status = response.status();
-    // Responses with the capsule protocol cannot have status 204, 205 or 206 (RFC 9297 section 3.4).
-    if status.is_success() && !matches!(status.as_u16(), 204..=206) {
+    if status.is_success() {
+        // RFC 9297 section 3.4 forbids these with the capsule protocol.
+        if matches!(status.as_u16(), 204..=206) {
+            return Err(Error::Malformed("status 204, 205 or 206 with the capsule protocol"));
+        }
+        let fields = response.headers();
+        if fields.contains_key(header::CONTENT_LENGTH) || fields.contains_key(header::CONTENT_TYPE) {
+            return Err(Error::Malformed("content-length or content-type with the capsule protocol"));
+        }
         return Ok(());
     }
     let field = response.headers().get(proxy_status::FIELD_NAME);

@@ -117,7 +117,7 @@ async fn serve_request(client: Arc<Client>, resolver: Resolver) {
         Either::Left((Err(error), _)) => {
             shared.metrics.errors_protocol_total.add(1);
             client.note_fruitless();
-            refuse(0, &error.to_string());
+            refuse(0, &transport::reason(&error));
         }
         Either::Right(_) => {
             handle.ending.abort(code::REQUEST_REJECTED);

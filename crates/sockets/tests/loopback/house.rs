@@ -91,11 +91,15 @@ impl Body for Pieces {
     }
 }
 
+/// Binds an endpoint of a server.
+pub(crate) fn bind(certificate: &Certificate, transport: noq::TransportConfig) -> noq::Endpoint {
+    let tls = tls::server_config(&certificate.identity()).unwrap();
+    endpoint::bind_server(&TokioEnvironment, LOCAL.parse().unwrap(), tls, transport).unwrap()
+}
+
 /// Starts a server and returns its address.
 pub(crate) fn serve(certificate: &Certificate) -> SocketAddr {
-    let tls = tls::server_config(&certificate.identity()).unwrap();
-    let transport = configuration::Tunnel::default().transport(100);
-    let endpoint = endpoint::bind_server(&TokioEnvironment, LOCAL.parse().unwrap(), tls, transport).unwrap();
+    let endpoint = bind(certificate, configuration::Tunnel::default().transport(100));
     let address = endpoint.local_addr().unwrap();
     let server = http3::Server::new(environment(), Arc::new(Generated), |_, _, _| {});
     environment().spawn(Box::pin(async move { server.serve(endpoint).await }));
@@ -188,8 +192,7 @@ pub(crate) fn proxy_in(
     let mut settings = configuration::Proxy::new(template.clone());
     settings.policy.allow_private = true;
     change(&mut settings);
-    let tls = tls::server_config(&certificate.identity()).unwrap();
-    let endpoint = endpoint::bind_server(&TokioEnvironment, LOCAL.parse().unwrap(), tls, settings.transport()).unwrap();
+    let endpoint = bind(certificate, settings.transport());
     let address = endpoint.local_addr().unwrap();
     let (log, metrics) = (Arc::new(Lines::default()), Arc::default());
     let template = settings.template.clone();
