@@ -186,13 +186,16 @@ impl Proxy {
 /// Settings of a client.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// The mode in which payloads are carried.
+    /// The mode in which the client sends payloads.
     pub mode: Mode,
     /// Secret to send as a bearer token to a proxy that requires one; `None` if no token is sent.
     pub token: Option<String>,
     /// Maximum number of unread bytes of one tunnel. The connection buffers the same number before it assigns datagrams
     /// to tunnels.
     pub receive_queue: u64,
+    /// Whether the settings offer HTTP datagrams. Some proxies require them for every CONNECT-UDP request, even if the
+    /// client sends capsules.
+    pub offers_datagrams: bool,
     /// Time limit for the proxy's settings, and for its response to a request.
     pub response_timeout: Duration,
     /// Settings of the connection to the proxy.
@@ -205,6 +208,7 @@ impl Default for Client {
             mode: Mode::Datagram,
             token: None,
             receive_queue: 4 << 20,
+            offers_datagrams: true,
             response_timeout: Duration::from_secs(30),
             tunnel: Tunnel { keep_alive: Some(Duration::from_secs(20)), ..Tunnel::default() },
         }
@@ -216,10 +220,8 @@ impl Client {
     #[must_use]
     pub fn transport(&self) -> noq::TransportConfig {
         let mut transport = self.tunnel.transport(0);
-        transport.datagram_receive_buffer_size(match self.mode {
-            Mode::Datagram => Some(usize::try_from(self.receive_queue).unwrap_or(usize::MAX)),
-            Mode::Stream => None,
-        });
+        let buffer = usize::try_from(self.receive_queue).unwrap_or(usize::MAX);
+        transport.datagram_receive_buffer_size(self.offers_datagrams.then_some(buffer));
         transport
     }
 }

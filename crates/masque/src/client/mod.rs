@@ -105,7 +105,7 @@ impl Client {
         let adapter = transport::Connection::new(connection.clone(), MAX_FRAME_BYTES, handles.clone());
         let (mut http, send) = h3::client::builder()
             .send_grease(false)
-            .enable_datagram(settings.mode == Mode::Datagram)
+            .enable_datagram(settings.offers_datagrams)
             .max_field_section_size(MAX_FRAME_BYTES)
             .build(adapter)
             .await
@@ -143,11 +143,11 @@ impl Client {
         self.open_with_mode(target, self.0.settings.mode).await
     }
 
-    /// Opens a tunnel to `target` in `mode`. Datagram mode requires a connection whose own mode is [`Mode::Datagram`].
-    /// On such a connection, the proxy responds to each request in the mode in which the client's payloads arrive.
+    /// Opens a tunnel to `target` in `mode`: the client sends its payloads in this form, and accepts both. This crate's
+    /// proxy responds to each request in the form in which the client's payloads arrive.
     ///
     /// # Errors
-    /// As for [`Client::open`], or if `mode` is [`Mode::Datagram`] and the connection does not support datagrams.
+    /// As for [`Client::open`], or if `mode` is [`Mode::Datagram`] and the proxy does not support datagrams.
     pub async fn open_with_mode(&self, target: &Target, mode: Mode) -> Result<Tunnel, Error> {
         let environment = &self.0.session.environment;
         let deadline = environment.now() + self.0.settings.response_timeout;
@@ -197,8 +197,7 @@ impl Client {
             return Err(Error::NotOffered("extended CONNECT"));
         }
         let datagrams = settings.enable_datagram() && session.connection.max_datagram_size().is_some();
-        let ours = self.0.settings.mode == Mode::Datagram;
-        if mode == Mode::Datagram && !(ours && datagrams) {
+        if mode == Mode::Datagram && !(self.0.settings.offers_datagrams && datagrams) {
             return Err(Error::NotOffered("HTTP datagrams"));
         }
         Ok(())

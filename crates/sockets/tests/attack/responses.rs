@@ -1,9 +1,10 @@
 //! Attacks on the client by a proxy and by a server: malformed responses.
 
+use crate::attacker::next_frame;
 use crate::house::*;
 use crate::wire::*;
 use fullpipe_masque::client::{Client, Error};
-use fullpipe_masque::configuration;
+use fullpipe_masque::configuration::{self, Mode};
 use fullpipe_masque::http3;
 use fullpipe_masque::template::Template;
 use fullpipe_sockets::{TokioEnvironment, endpoint};
@@ -149,5 +150,57 @@ fn response_with_too_much_content_is_rejected_before_its_end() {
         let error = fetched.unwrap_err().to_string();
         assert_eq!(error, "the server sent 3 bytes, but its content-length is 2");
         assert_eq!(stored, b"ab");
+    });
+}
+
+/// RFC 9297 section 2.1.1: SETTINGS_H3_DATAGRAM is 0x33, and RFC 9221 section 3: a transport parameter permits DATAGRAM
+/// frames. Proxies of other implementations require both for each request, and reply with datagrams to capsules.
+#[test]
+fn client_in_stream_mode_offers_datagrams_and_accepts_them() {
+    run(async {
+        let certificate = certificate();
+        let endpoint = bind(&certificate, configuration::Tunnel::default().transport(100));
+        let address = endpoint.local_addr().unwrap();
+        let proxy = tokio::spawn(async move {
+            let connection = endpoint.accept().await.unwrap().await.unwrap();
+            let mut control = connection.open_uni().await.unwrap();
+            let settings = frame(SETTINGS, &varints(&[0x08, 1, 0x33, 1]));
+            control.write_all(&[vec![0], settings].concat()).await.unwrap();
+            // The client's control stream: its type, then SETTINGS with pairs of identifier and value.
+            let mut received = loop {
+                let mut stream = connection.accept_uni().await.unwrap();
+                let mut kind = [0];
+                stream.read_exact(&mut kind).await.unwrap();
+                if kind == [0] {
+                    break stream;
+                }
+            };
+            let (kind, payload) = next_frame(&mut received).await.unwrap();
+            assert_eq!(kind, SETTINGS);
+            let mut settings = Vec::new();
+            let mut rest = &payload[..];
+            while let Some((value, length)) = read_varint(rest) {
+                settings.push(value);
+                rest = &rest[length..];
+            }
+            assert!(settings.chunks(2).any(|pair| pair == [0x33, 1]), "{settings:?}");
+            assert!(connection.max_datagram_size().is_some());
+            let (mut send, mut receive) = connection.accept_bi().await.unwrap();
+            send.write_all(&headers(&[(":status", "200")])).await.unwrap();
+            assert_eq!(next_frame(&mut receive).await.unwrap().0, HEADERS);
+            // The payload arrives in a DATAGRAM capsule (type 0) of context 0. The reply is an HTTP datagram.
+            assert_eq!(next_frame(&mut receive).await.unwrap(), (DATA, frame(0, &[0, b'a'])));
+            connection.send_datagram(vec![0, 0, b'b'].into()).unwrap();
+            connection.closed().await;
+        });
+        let client_endpoint = endpoint::bind_client(&TokioEnvironment, address).unwrap();
+        let settings = configuration::Client { mode: Mode::Stream, ..Default::default() };
+        let connection = connect(&certificate, &client_endpoint, address, settings.transport()).await;
+        let template = Template::well_known("localhost").unwrap();
+        let client = Client::new(environment(), connection, template, settings, Default::default()).await.unwrap();
+        let tunnel = client.open(&target("192.0.2.1:9".parse().unwrap())).await.unwrap();
+        assert_eq!(exchange(&tunnel, b"a").await, b"b"[..]);
+        client.close();
+        proxy.await.unwrap();
     });
 }
