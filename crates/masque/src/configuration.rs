@@ -15,6 +15,13 @@ use std::time::Duration;
 /// quarter stream ID and the context ID take 1 byte each.
 pub const MTU_FOR_INITIALS: u16 = 1240;
 
+/// Initial MTU of a tunnel, in bytes. It carries the packets of 1200 bytes for a quarter stream ID of up to four bytes,
+/// which is three bytes more than that of the first requests.
+pub const INITIAL_MTU: u16 = MTU_FOR_INITIALS + 3;
+
+/// UDP payload of the first packets of a QUIC connection (RFC 9000 section 14.1).
+pub const INITIAL_PAYLOAD: usize = 1200;
+
 /// Smallest MTU of QUIC, in bytes (RFC 9000 section 14).
 pub const MIN_MTU: u16 = 1200;
 
@@ -77,7 +84,7 @@ pub struct Tunnel {
 impl Default for Tunnel {
     fn default() -> Self {
         Tunnel {
-            mtu: Mtu::Discover(1280),
+            mtu: Mtu::Discover(INITIAL_MTU),
             congestion: None,
             queue_limit: QueueLimit::Bytes(1 << 20),
             drop_policy: DropPolicy::Newest,

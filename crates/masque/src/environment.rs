@@ -87,6 +87,12 @@ pub trait ConnectedSocket: Send + Sync + Debug + 'static {
     /// As for [`ConnectedSocket::poll_receive`].
     fn poll_send(&self, context: &mut Context<'_>, payloads: &[Bytes]) -> Poll<io::Result<SendResult>>;
 
+    /// Informs the peer that one of its payloads does not fit and was dropped, and that payloads of `limit` bytes fit
+    /// (ICMP Packet Too Big). Does nothing where the host does not permit it.
+    fn report_too_large(&self, payload: &[u8], limit: usize) {
+        let _ = (payload, limit);
+    }
+
     /// The local address of this socket.
     ///
     /// # Errors

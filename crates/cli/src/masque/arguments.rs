@@ -2,9 +2,10 @@
 
 use super::words;
 use clap::{Args, Subcommand};
-use fullpipe_masque::configuration::{Mode, Scheduler};
+use fullpipe_masque::configuration::Scheduler;
 use fullpipe_masque::policy::Rule;
 use fullpipe_masque::queue::{DropPolicy, QueueLimit};
+use fullpipe_sockets::programs::ModeChoice;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -81,7 +82,7 @@ pub(crate) struct ProxyArguments {
     pub(crate) control: ControlArguments,
     #[command(flatten)]
     pub(crate) buffers: BufferArguments,
-    /// UDP payload of the tunnel's packets [default: 1280, then the discovered path MTU]
+    /// UDP payload of the tunnel's packets [default: 1243, then the discovered path MTU]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) tunnel_mtu: Option<u16>,
     /// Idle time after which a tunnel is closed [default: 120s]
@@ -159,9 +160,9 @@ pub(crate) struct ConnectArguments {
     /// Local address and port to which programs send
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) listen: SocketAddr,
-    /// Transport of payloads: datagram (unreliable) or stream (reliable)
-    #[arg(long, default_value = "datagram", value_parser = words::mode)]
-    pub(crate) mode: Mode,
+    /// Transport of payloads: datagram (unreliable), stream (reliable), or auto: datagram if the path carries QUIC in it
+    #[arg(long, value_name = "datagram|stream|auto", default_value = "datagram", value_parser = words::mode)]
+    pub(crate) mode: ModeChoice,
     #[command(flatten)]
     pub(crate) trusted: TrustArguments,
     /// Name in the proxy's certificate [default: the template's host]
@@ -170,7 +171,7 @@ pub(crate) struct ConnectArguments {
     /// Secret that the proxy requires
     #[arg(long, value_name = "SECRET")]
     pub(crate) token: Option<String>,
-    /// UDP payload of the tunnel's packets [default: 1280, then the discovered path MTU]
+    /// UDP payload of the tunnel's packets [default: 1243, then the discovered path MTU]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) tunnel_mtu: Option<u16>,
     #[command(flatten)]
@@ -225,10 +226,10 @@ pub(crate) struct GetArguments {
     /// Secret that the proxy requires
     #[arg(long, value_name = "SECRET", requires = "via")]
     pub(crate) token: Option<String>,
-    /// Transport of payloads to the proxy: datagram or stream
-    #[arg(long, default_value = "datagram", value_parser = words::mode)]
-    pub(crate) mode: Mode,
-    /// UDP payload of the tunnel's packets [default: 1280, then the discovered path MTU]
+    /// Transport of payloads to the proxy: datagram, stream, or auto: datagram if the path carries QUIC in it
+    #[arg(long, value_name = "datagram|stream|auto", default_value = "datagram", value_parser = words::mode)]
+    pub(crate) mode: ModeChoice,
+    /// UDP payload of the tunnel's packets [default: 1243, then the discovered path MTU]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu, requires = "via")]
     pub(crate) tunnel_mtu: Option<u16>,
     /// Congestion control of the tunnel, or none [default: as that of the connection to the server]

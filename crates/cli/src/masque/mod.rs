@@ -15,7 +15,8 @@ use arguments::{
     ServerIdentity, TrustArguments,
 };
 use figures::Figures;
-use fullpipe_masque::configuration;
+use fullpipe_masque::client::DatagramObstacle;
+use fullpipe_masque::configuration::{self, Mode};
 use fullpipe_masque::log::{Event, EventLogger};
 use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
@@ -156,7 +157,6 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
         Target::parse(&arguments.target).map_err(|error| Failure::usage(format!("{}: {error}", arguments.target)))?;
     let defaults = configuration::Client::default();
     let settings = configuration::Client {
-        mode: arguments.mode,
         token: arguments.token.clone(),
         tunnel: settings::buffered(&arguments.buffers, settings::tunnel(arguments.tunnel_mtu, defaults.tunnel.clone())),
         ..defaults
@@ -169,6 +169,7 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
         trust: trust(&arguments.trusted),
         server_name: arguments.server_name.clone(),
         control: settings::tunnel_control(&arguments.control.congestion, &arguments.control)?,
+        mode: arguments.mode,
         settings,
     };
     let ready = |address, max_payload| {
@@ -177,7 +178,18 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
     };
     let refused =
         Arc::new(|from: SocketAddr, reason: &str| eprintln!("event=tunnel-failed from={from} reason={reason:?}"));
-    programs::run(programs::connect(options, ready, refused)).map_err(failure)
+    let dropped = programs::run(programs::connect(options, mode_selected, ready, refused)).map_err(failure)?;
+    if dropped > 0 {
+        eprintln!("event=dropped reason=too-large payloads={dropped}");
+    }
+    Ok(())
+}
+
+/// Prints the mode of a tunnel if datagrams cannot carry QUIC, with the reason.
+fn mode_selected(mode: Mode, obstacle: Option<DatagramObstacle>) {
+    if let Some(obstacle) = obstacle {
+        eprintln!("event=mode-selected mode={} reason=\"{obstacle}\"", words::mode_name(mode));
+    }
 }
 
 fn serve(arguments: &ServeArguments) -> Result<(), Failure> {

@@ -6,6 +6,7 @@ use fullpipe_masque::configuration::{MIN_MTU, Mode, Scheduler};
 use fullpipe_masque::policy::Rule;
 use fullpipe_masque::queue::{DropPolicy, QueueLimit};
 use fullpipe_masque::settings::{DROP_POLICIES, MODES, SCHEDULERS};
+use fullpipe_sockets::programs::ModeChoice;
 use std::time::Duration;
 
 /// Parses a queue limit: `250kB`, `100ms` or `none`.
@@ -64,9 +65,17 @@ pub(super) fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: fullpipe_masque::policy::RuleError| error.to_string())
 }
 
-/// Parses `datagram` or `stream`.
-pub(super) fn mode(text: &str) -> Result<Mode, String> {
-    chosen(text, &MODES)
+/// Parses `datagram`, `stream` or `auto`.
+pub(super) fn mode(text: &str) -> Result<ModeChoice, String> {
+    if text == "auto" {
+        return Ok(ModeChoice::Auto);
+    }
+    chosen(text, &MODES).map(ModeChoice::Fixed).map_err(|expected| format!("{expected} or auto"))
+}
+
+/// The name of a mode in scenarios.
+pub(super) fn mode_name(mode: Mode) -> &'static str {
+    MODES.iter().find(|(_, other)| *other == mode).map_or("", |(choice, _)| choice.name)
 }
 
 /// Parses the size in bytes of a UDP payload that QUIC supports.

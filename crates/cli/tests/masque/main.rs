@@ -1,6 +1,7 @@
 //! Tests the interface of `fullpipe masque` and `fullpipe http3` for scripts, with real processes on loopback.
 
 mod figures;
+mod narrow;
 mod processes;
 
 use processes::*;

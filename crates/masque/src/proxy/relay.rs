@@ -274,6 +274,11 @@ async fn down(tunnel: Arc<Tunnel>, outbox: Arc<SendQueues>) -> End {
             return End::socket(&error);
         }
         if !tunnel.in_capsules.load(Ordering::Relaxed) {
+            // Payloads that do not fit are dropped and never moved to capsules (RFC 9298 section 6.1).
+            let limit = tunnel.session.max_payload(tunnel.id).unwrap_or(0);
+            if let Some(payload) = payloads.iter().find(|payload| payload.len() > limit) {
+                tunnel.socket.report_too_large(payload, limit);
+            }
             tunnel.session.send(tunnel.id, &mut payloads);
             continue;
         }

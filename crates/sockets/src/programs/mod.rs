@@ -9,7 +9,7 @@ mod proxy;
 mod reach;
 mod serve;
 
-pub use connect::{ConnectOptions, connect};
+pub use connect::{ConnectOptions, ModeChoice, connect};
 pub use control::ControlChoice;
 pub use figures::{ConnectionMetrics, TunnelMetrics};
 pub use get::{GetOptions, GetResult, TunnelOptions, TunnelResult, get};
