@@ -1,6 +1,6 @@
 //! Settings of proxy, client and tunnel, with their defaults.
 
-use crate::policy::Policy;
+use crate::policy::{OwnAddresses, Policy};
 use crate::queue::{DropPolicy, QueueLimit};
 use crate::template::Template;
 pub use fullpipe_transport::tunnel::{Mode, Scheduler};
@@ -146,6 +146,8 @@ pub struct Proxy {
     pub name: String,
     /// Access policy, which determines the targets that the proxy permits.
     pub policy: Policy,
+    /// Addresses of the proxy itself, which are no targets.
+    pub own: OwnAddresses,
     /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`; `None` if no authorization is required.
     pub token: Option<String>,
     /// Maximum number of concurrent connections.
@@ -172,6 +174,7 @@ impl Proxy {
             template,
             name: "fullpipe".into(),
             policy: Policy::default(),
+            own: OwnAddresses::default(),
             token: None,
             max_connections: 1000,
             max_requests: 10_000,

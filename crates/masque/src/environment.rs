@@ -46,6 +46,12 @@ pub trait Environment: Send + Sync + Debug + 'static {
     /// not exist, and `TimedOut` if the resolver does not respond. Other failures have any other kind.
     fn resolve(&self, name: &str) -> BoxFuture<io::Result<Vec<IpAddr>>>;
 
+    /// Whether this is an address of this host.
+    fn is_local(&self, address: IpAddr) -> bool {
+        let _ = address;
+        false
+    }
+
     /// The current instant of this environment's clock.
     fn now(&self) -> Instant {
         self.runtime().now()

@@ -6,7 +6,7 @@ use fullpipe_masque::configuration::Scheduler;
 use fullpipe_masque::policy::Rule;
 use fullpipe_masque::queue::{DropPolicy, QueueLimit};
 use fullpipe_sockets::programs::ModeChoice;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -57,6 +57,9 @@ pub(crate) struct ProxyArguments {
     /// Permit private, loopback and link-local targets
     #[arg(long)]
     pub(crate) allow_private: bool,
+    /// Address of this proxy that a NAT translates; no target may have it (repeatable)
+    #[arg(long, value_name = "IP")]
+    pub(crate) public_address: Vec<IpAddr>,
     /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`
     #[arg(long, value_name = "SECRET")]
     pub(crate) token: Option<String>,

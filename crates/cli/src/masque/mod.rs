@@ -127,6 +127,7 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
     settings.policy.allow.clone_from(&arguments.allow);
     settings.policy.deny.clone_from(&arguments.deny);
     settings.policy.allow_private = arguments.allow_private;
+    settings.own.public.clone_from(&arguments.public_address);
     settings::warn_of_mtu(settings.tunnel.mtu);
     let options = programs::ProxyOptions {
         listen: arguments.listen,

@@ -173,6 +173,19 @@ fn server_that_does_not_respond_is_named() {
     );
 }
 
+/// The proxy denies its own socket even if the policy permits loopback addresses.
+#[test]
+fn own_listening_socket_is_no_target() {
+    let proxy = Server::start(&["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--allow-private"]);
+    let url = format!("https://{}/", proxy.address);
+    let via = template(&proxy.address);
+    let output = command(&["http3", "get", &url, "--insecure", "--via", &via]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    let said = errors(&output);
+    assert!(said.contains("403") && said.contains("error=destination_ip_prohibited"), "{said}");
+    assert!(proxy.stop().contains("reason=\"the target is the proxy itself\""));
+}
+
 #[test]
 fn connect_forwards_a_local_port_to_the_target() {
     let folder = folder("connect");

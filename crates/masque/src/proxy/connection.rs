@@ -30,12 +30,21 @@ type Stream = RequestStream<BidiStream, Bytes>;
 /// with a header section that is too large receives a status code.
 const FRAME_FACTOR: u64 = 8;
 
+/// The error type of a loop (RFC 9209 section 2.3).
+const LOOP: &str = "proxy_loop_detected";
+
 /// Serves one connection until it ends.
 pub(super) async fn serve(shared: Arc<ProxyState>, incoming: noq::Incoming, _permit: Permit) {
     let address = incoming.remote_address();
     let deadline = shared.environment.now() + shared.settings.header_timeout;
     let handshake = select(incoming.into_future(), shared.environment.sleep_until(deadline));
     let Either::Left((Ok(connection), _)) = handshake.await else { return };
+    if shared.egress.contains(address) {
+        shared.metrics.loops_total.add(1);
+        connection.close(code::REQUEST_REJECTED.into(), LOOP.as_bytes());
+        shared.log.log_event(&Event::ConnectionClosed { client: address, reason: LOOP });
+        return;
+    }
     shared.metrics.connections_total.add(1);
     shared.log.log_event(&Event::ConnectionOpened { client: address });
     let reason = match serve_http(&shared, connection.clone(), address).await {
@@ -156,7 +165,11 @@ async fn admit(client: &Arc<Client>, request: &Request<()>) -> Result<(Target, R
     let addresses = resolve(shared, &target.host).await?;
     let mut refused = RequestRejection::by(ProxyError::Dns { rcode: None }, "the name has no address");
     for address in addresses {
-        if let Err(reason) = shared.settings.policy.check(&target, address) {
+        let (policy, environment) = (&shared.settings.policy, &shared.environment);
+        let is_local = |address| environment.is_local(address);
+        let checked = policy.check(&target, address);
+        let checked = checked.and_then(|()| shared.settings.own.check(policy, &target, address, is_local));
+        if let Err(reason) = checked {
             refused = RequestRejection::by(reason.into(), reason.to_string());
             continue;
         }

@@ -2,6 +2,7 @@
 
 mod client;
 mod connection;
+mod egress;
 mod relay;
 mod request;
 
@@ -9,6 +10,7 @@ use crate::configuration;
 use crate::environment::Environment;
 use crate::log::EventLogger;
 use crate::metrics::{Counter, Metrics};
+use egress::Egress;
 use std::sync::Arc;
 
 /// A proxy that can serve endpoints.
@@ -20,6 +22,8 @@ pub(crate) struct ProxyState {
     pub(crate) settings: configuration::Proxy,
     pub(crate) log: Arc<dyn EventLogger>,
     pub(crate) metrics: Arc<Metrics>,
+    /// The addresses from which the tunnels send to their targets.
+    pub(crate) egress: Egress,
 }
 
 impl Proxy {
@@ -31,7 +35,7 @@ impl Proxy {
         log: Arc<dyn EventLogger>,
         metrics: Arc<Metrics>,
     ) -> Proxy {
-        Proxy(Arc::new(ProxyState { environment, settings, log, metrics }))
+        Proxy(Arc::new(ProxyState { environment, settings, log, metrics, egress: Egress::default() }))
     }
 
     /// Serves an endpoint until it is closed. The endpoint's server configuration must have

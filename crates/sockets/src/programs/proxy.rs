@@ -71,6 +71,7 @@ pub async fn proxy(
     let endpoint =
         endpoint::bind_server(&TokioEnvironment, options.listen, tls, transport).map_err(run_error(&cannot_listen))?;
     let address = endpoint.local_addr().map_err(run_error(&cannot_listen))?;
+    options.settings.own.listening.push(address);
     let environment: Arc<dyn Environment> = Arc::new(TokioEnvironment);
     let telling = Arc::new(Telling { log, metrics: Arc::clone(&metrics), round_trips, told: Mutex::new(told) });
     let log: Arc<dyn EventLogger> = Arc::clone(&telling) as _;
