@@ -91,6 +91,9 @@ pub(crate) struct ProxyArguments {
     /// Idle time after which a tunnel is closed [default: 120s]
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     pub(crate) idle_timeout: Option<Duration>,
+    /// Time after SIGTERM in which open tunnels may end; new ones are rejected
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = words::time_or_zero)]
+    pub(crate) drain: Duration,
     /// Address and port on which metrics are served for Prometheus
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) metrics: Option<SocketAddr>,

@@ -133,6 +133,7 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
         listen: arguments.listen,
         identity: identity(&arguments.identity)?,
         metrics: arguments.metrics,
+        drain: arguments.drain,
         control: settings::tunnel_control(&arguments.control.congestion, &arguments.control)?,
         settings,
     };
@@ -142,6 +143,10 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
             eprintln!("metrics on {metrics}");
         }
     };
+    let reloaded = |result: Result<(), programs::ProgramError>| match result {
+        Ok(()) => eprintln!("event=reloaded"),
+        Err(error) => eprintln!("event=reload-failed reason=\"{error}\""),
+    };
     let figures = arguments.figures;
     let told = move |tunnels| {
         if figures {
@@ -150,7 +155,7 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
         }
     };
     let log = Arc::new(Lines { verbose: arguments.verbose });
-    programs::run(programs::proxy(options, log, ready, told)).map_err(failure)
+    programs::run(programs::proxy(options, log, ready, reloaded, told)).map_err(failure)
 }
 
 fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {

@@ -31,6 +31,12 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Like [`time`], but also zero.
+pub(super) fn time_or_zero(text: &str) -> Result<Duration, String> {
+    let time = quantity::parse_duration(text).map(|time| Duration::from_nanos(time.as_nanos()));
+    time.map_err(|_| "expected a time such as 10s, or 0s".into())
+}
+
 /// Parses a size: `4MiB`, `400kB` or `65536`. It is at least the size of a packet.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let bytes = text.parse().map_or_else(|_| quantity::parse_size(text), Ok);

@@ -2,6 +2,7 @@
 
 mod figures;
 mod narrow;
+mod operator;
 mod processes;
 
 use processes::*;
@@ -99,7 +100,7 @@ fn ended_tunnel_is_reported() {
     std::fs::File::create(folder.join("body")).and_then(|file| file.set_len(1 << 40)).expect("a file with a hole");
     let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
     let server = Server::start(&[&["http3", "serve"], &identity[..], &["--root", text(&folder)]].concat());
-    let narrow = ["--allow-private", "--metrics", "127.0.0.1:0"];
+    let narrow = ["--allow-private", "--metrics", "127.0.0.1:0", "--drain", "0s"];
     let mut proxy = Server::start(&[&["masque", "proxy"], &identity[..], &narrow].concat());
     let metrics = proxy.line().strip_prefix("metrics on ").expect("their address").to_owned();
     let (url, via) = (format!("https://{}/body", server.address), template(&proxy.address));

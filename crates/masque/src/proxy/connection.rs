@@ -21,7 +21,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 type Resolver = RequestResolver<transport::Connection, Bytes>;
 type Stream = RequestStream<BidiStream, Bytes>;
@@ -86,20 +86,43 @@ async fn serve_http(
         early: Mutex::default(),
         fruitless: AtomicU64::new(0),
     });
+    let drain = shared.drain.listen();
     let mut accepted = 0;
+    // The first stream ID that a GOAWAY frame has rejected, and the first that has not been used.
+    let (mut rejected, mut unused) = (None, 0);
     loop {
         let resolver = {
             let mut accept = pin!(http.accept());
             poll_fn(|context| {
+                if rejected.is_none() && drain.poll(context).is_ready() {
+                    return Poll::Ready(Ok(None));
+                }
                 let accepted = accept.as_mut().poll(context);
                 if client.has_settings() {
                     client.early().drain(..).for_each(Waker::wake);
                 }
-                accepted
+                accepted.map_ok(Some)
             })
             .await?
         };
-        let Some(resolver) = resolver else { return Ok(()) };
+        let resolver = match resolver {
+            Some(Some(resolver)) => resolver,
+            Some(None) => return Ok(()),
+            None => {
+                // h3 names the stream after the last one that it has accepted.
+                http.shutdown(1).await?;
+                rejected = Some(unused);
+                continue;
+            }
+        };
+        let id = resolver.frame_stream.id();
+        unused = unused.max(id.into_inner() + 4);
+        if rejected.is_some_and(|rejected| id.into_inner() >= rejected) {
+            if let Some(handle) = client.handles.take(id) {
+                handle.ending.abort(code::REQUEST_REJECTED);
+            }
+            continue;
+        }
         accepted += 1;
         client.session.set_id_limit(accepted + u64::from(settings.max_requests_per_connection));
         let task = serve_request(Arc::clone(&client), resolver);

@@ -11,5 +11,6 @@ mod control;
 mod floods;
 mod requests;
 mod responses;
+mod shutdown;
 mod targets;
 mod wire;

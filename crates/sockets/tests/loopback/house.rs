@@ -135,6 +135,7 @@ impl Lines {
 }
 
 pub(crate) struct RunningProxy {
+    pub(crate) proxy: Proxy,
     pub(crate) address: SocketAddr,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) log: Arc<Lines>,
@@ -197,8 +198,9 @@ pub(crate) fn proxy_in(
     let (log, metrics) = (Arc::new(Lines::default()), Arc::default());
     let template = settings.template.clone();
     let proxy = Proxy::new(world, settings, Arc::clone(&log) as Arc<dyn EventLogger>, Arc::clone(&metrics));
-    environment().spawn(Box::pin(async move { proxy.serve(endpoint).await }));
-    RunningProxy { address, metrics, log, template }
+    let serving = proxy.clone();
+    environment().spawn(Box::pin(async move { serving.serve(endpoint).await }));
+    RunningProxy { proxy, address, metrics, log, template }
 }
 
 /// Opens an HTTP/3 connection to `address`.
