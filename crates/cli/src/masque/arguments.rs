@@ -54,20 +54,20 @@ pub(crate) struct ProxyArguments {
     /// Deny these targets (repeatable)
     #[arg(long, value_name = "CIDR|HOST[:PORT]", value_parser = words::rule)]
     pub(crate) deny: Vec<Rule>,
-    /// Permit private, loopback and link-local targets
+    /// Permit targets in private, loopback, link-local, documentation and benchmarking ranges
     #[arg(long)]
     pub(crate) allow_private: bool,
     /// Address of this proxy that a NAT translates; no target may have it (repeatable)
     #[arg(long, value_name = "IP")]
     pub(crate) public_address: Vec<IpAddr>,
     /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`
-    #[arg(long, value_name = "SECRET")]
+    #[arg(long, value_name = "SECRET", value_parser = words::secret)]
     pub(crate) token: Option<String>,
     /// Maximum number of concurrent connections
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_connections: Option<u64>,
     /// Maximum number of concurrent tunnels
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_requests: Option<u64>,
     /// Limit of the queue of each tunnel: a size such as 250kB, a time such as 100ms, or none
     #[arg(long, value_name = "BYTES|TIME|none", value_parser = words::queue_limit)]
@@ -175,7 +175,7 @@ pub(crate) struct ConnectArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) server_name: Option<String>,
     /// Secret that the proxy requires
-    #[arg(long, value_name = "SECRET")]
+    #[arg(long, value_name = "SECRET", value_parser = words::secret)]
     pub(crate) token: Option<String>,
     /// UDP payload of the tunnel's packets [default: 1243, then the discovered path MTU]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
@@ -230,7 +230,7 @@ pub(crate) struct GetArguments {
     #[arg(long, value_name = "PEM", requires = "via")]
     pub(crate) via_ca: Option<PathBuf>,
     /// Secret that the proxy requires
-    #[arg(long, value_name = "SECRET", requires = "via")]
+    #[arg(long, value_name = "SECRET", requires = "via", value_parser = words::secret)]
     pub(crate) token: Option<String>,
     /// Transport of payloads to the proxy: datagram, stream, or auto: datagram if the path carries QUIC in it
     #[arg(long, value_name = "datagram|stream|auto", default_value = "datagram", value_parser = words::mode)]

@@ -37,6 +37,17 @@ pub(super) fn time_or_zero(text: &str) -> Result<Duration, String> {
     time.map_err(|_| "expected a time such as 10s, or 0s".into())
 }
 
+/// Parses a bearer token: it is not empty and can be sent in a field value.
+pub(super) fn secret(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("it is empty; expected a secret".into()),
+        _ if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            Err("expected ASCII characters without spaces".into())
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// Parses a size: `4MiB`, `400kB` or `65536`. It is at least the size of a packet.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let bytes = text.parse().map_or_else(|_| quantity::parse_size(text), Ok);

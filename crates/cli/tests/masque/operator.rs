@@ -1,4 +1,4 @@
-//! What an operator of a proxy needs: its end, new certificates, and metrics.
+//! What an operator of a proxy needs: its end, new certificates, metrics, and messages about wrong options.
 
 use crate::processes::*;
 use rustix::process::Signal;
@@ -114,7 +114,8 @@ fn sighup_replaces_the_certificate_and_keeps_tunnels() {
     std::fs::copy(&cert, &key).expect("a file");
     proxy.signal(Signal::HUP);
     let line = proxy.line();
-    assert!(line.starts_with("event=reload-failed") && line.contains("key.pem: "), "{line}");
+    let expected = "key.pem: the file contains no private key; expected PEM with a section PRIVATE KEY";
+    assert!(line.starts_with("event=reload-failed") && line.contains(expected), "{line}");
     assert!(refusal(&proxy.address, &["--ca", text(&new)]).contains("403"));
     sender.exchange(b"at last");
     port.stop();
@@ -163,4 +164,27 @@ fn metrics_service_answers_by_path_and_method_despite_silent_connections() {
         let _ = stream.read_to_end(&mut Vec::new());
     }
     proxy.stop();
+}
+
+#[test]
+fn wrong_options_and_files_are_named() {
+    let folder = folder("wrong-options");
+    let cert = folder.join("cert.pem");
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let busy = socket.local_addr().expect("it is bound").to_string();
+    let listen = ["masque", "proxy", "--listen", "127.0.0.1:0"];
+    for (more, status, words) in [
+        (&["--self-signed", "--token", ""][..], 2, "--token"),
+        (&["--self-signed", "--token", "a b"], 2, "expected ASCII characters without spaces"),
+        (&["--self-signed", "--max-requests", "0"], 2, "--max-requests"),
+        (&["--self-signed", "--max-connections", "0"], 2, "--max-connections"),
+        (&["--cert", text(&cert), "--key", text(&cert)], 2, "the file contains no private key"),
+    ] {
+        let output = command(&[&listen[..], more].concat()).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(status), "{more:?}: {}", errors(&output));
+        assert!(errors(&output).contains(words), "{more:?}: {}", errors(&output));
+    }
+    let output = command(&["masque", "proxy", "--listen", &busy, "--self-signed"]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains(&format!("cannot listen on {busy}: ")), "{}", errors(&output));
 }
