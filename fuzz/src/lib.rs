@@ -108,7 +108,8 @@ pub fn http_datagram(bytes: &[u8]) {
 /// HTTP/3 frames of request streams.
 pub fn request_stream(bytes: &[u8]) {
     let (cut, stream) = choice(bytes);
-    let (mut whole, mut pieces) = (FrameValidator::new(1000), FrameValidator::new(1000));
+    let peer = if cut & 0x80 == 0 { PeerRole::Client } else { PeerRole::Server };
+    let (mut whole, mut pieces) = (FrameValidator::new(peer, 1000), FrameValidator::new(peer, 1000));
     let judged = stream.chunks(usize::from(cut).max(1)).try_for_each(|piece| pieces.validate(piece));
     assert_eq!(whole.validate(stream), judged);
     if judged.is_ok() {

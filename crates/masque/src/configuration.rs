@@ -1,6 +1,6 @@
 //! Settings of proxy, client and tunnel, with their defaults.
 
-use crate::policy::Policy;
+use crate::policy::{OwnAddresses, Policy};
 use crate::queue::{DropPolicy, QueueLimit};
 use crate::template::Template;
 pub use fullpipe_transport::tunnel::{Mode, Scheduler};
@@ -14,6 +14,13 @@ use std::time::Duration;
 /// takes 13 bytes, and the authentication tag takes 16. The frame type and the largest Length field take 9 bytes. The
 /// quarter stream ID and the context ID take 1 byte each.
 pub const MTU_FOR_INITIALS: u16 = 1240;
+
+/// Initial MTU of a tunnel, in bytes. It carries the packets of 1200 bytes for a quarter stream ID of up to four bytes,
+/// which is three bytes more than that of the first requests.
+pub const INITIAL_MTU: u16 = MTU_FOR_INITIALS + 3;
+
+/// UDP payload of the first packets of a QUIC connection (RFC 9000 section 14.1).
+pub const INITIAL_PAYLOAD: usize = 1200;
 
 /// Smallest MTU of QUIC, in bytes (RFC 9000 section 14).
 pub const MIN_MTU: u16 = 1200;
@@ -77,7 +84,7 @@ pub struct Tunnel {
 impl Default for Tunnel {
     fn default() -> Self {
         Tunnel {
-            mtu: Mtu::Discover(1280),
+            mtu: Mtu::Discover(INITIAL_MTU),
             congestion: None,
             queue_limit: QueueLimit::Bytes(1 << 20),
             drop_policy: DropPolicy::Newest,
@@ -139,6 +146,8 @@ pub struct Proxy {
     pub name: String,
     /// Access policy, which determines the targets that the proxy permits.
     pub policy: Policy,
+    /// Addresses of the proxy itself, which are no targets.
+    pub own: OwnAddresses,
     /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`; `None` if no authorization is required.
     pub token: Option<String>,
     /// Maximum number of concurrent connections.
@@ -165,6 +174,7 @@ impl Proxy {
             template,
             name: "fullpipe".into(),
             policy: Policy::default(),
+            own: OwnAddresses::default(),
             token: None,
             max_connections: 1000,
             max_requests: 10_000,
@@ -186,13 +196,16 @@ impl Proxy {
 /// Settings of a client.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// The mode in which payloads are carried.
+    /// The mode in which the client sends payloads.
     pub mode: Mode,
     /// Secret to send as a bearer token to a proxy that requires one; `None` if no token is sent.
     pub token: Option<String>,
     /// Maximum number of unread bytes of one tunnel. The connection buffers the same number before it assigns datagrams
     /// to tunnels.
     pub receive_queue: u64,
+    /// Whether the settings offer HTTP datagrams. Some proxies require them for every CONNECT-UDP request, even if the
+    /// client sends capsules.
+    pub offers_datagrams: bool,
     /// Time limit for the proxy's settings, and for its response to a request.
     pub response_timeout: Duration,
     /// Settings of the connection to the proxy.
@@ -205,6 +218,7 @@ impl Default for Client {
             mode: Mode::Datagram,
             token: None,
             receive_queue: 4 << 20,
+            offers_datagrams: true,
             response_timeout: Duration::from_secs(30),
             tunnel: Tunnel { keep_alive: Some(Duration::from_secs(20)), ..Tunnel::default() },
         }
@@ -216,10 +230,8 @@ impl Client {
     #[must_use]
     pub fn transport(&self) -> noq::TransportConfig {
         let mut transport = self.tunnel.transport(0);
-        transport.datagram_receive_buffer_size(match self.mode {
-            Mode::Datagram => Some(usize::try_from(self.receive_queue).unwrap_or(usize::MAX)),
-            Mode::Stream => None,
-        });
+        let buffer = usize::try_from(self.receive_queue).unwrap_or(usize::MAX);
+        transport.datagram_receive_buffer_size(self.offers_datagrams.then_some(buffer));
         transport
     }
 }

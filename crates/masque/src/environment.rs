@@ -46,6 +46,12 @@ pub trait Environment: Send + Sync + Debug + 'static {
     /// not exist, and `TimedOut` if the resolver does not respond. Other failures have any other kind.
     fn resolve(&self, name: &str) -> BoxFuture<io::Result<Vec<IpAddr>>>;
 
+    /// Whether this is an address of this host.
+    fn is_local(&self, address: IpAddr) -> bool {
+        let _ = address;
+        false
+    }
+
     /// The current instant of this environment's clock.
     fn now(&self) -> Instant {
         self.runtime().now()
@@ -86,6 +92,12 @@ pub trait ConnectedSocket: Send + Sync + Debug + 'static {
     /// # Errors
     /// As for [`ConnectedSocket::poll_receive`].
     fn poll_send(&self, context: &mut Context<'_>, payloads: &[Bytes]) -> Poll<io::Result<SendResult>>;
+
+    /// Informs the peer that one of its payloads does not fit and was dropped, and that payloads of `limit` bytes fit
+    /// (ICMP Packet Too Big). Does nothing where the host does not permit it.
+    fn report_too_large(&self, payload: &[u8], limit: usize) {
+        let _ = (payload, limit);
+    }
 
     /// The local address of this socket.
     ///

@@ -58,6 +58,7 @@ metrics! {
     connections_open "gauge" "Connections that are established.",
     connections_total "counter" "Connections that were established.",
     connections_refused_total "counter" "Connections refused because of the connection limit.",
+    loops_total "counter" "Connections closed because they came from a tunnel of this proxy.",
     requests_open "gauge" "Tunnels that are open.",
     requests_total "counter" "Requests that were read.",
     requests_refused_total "counter" "Requests that were refused.",
@@ -88,6 +89,6 @@ mod tests {
         let text = metrics.render();
         assert!(text.contains("# TYPE fullpipe_masque_requests_total counter\nfullpipe_masque_requests_total 3\n"));
         assert!(text.contains("# TYPE fullpipe_masque_queued_bytes gauge\nfullpipe_masque_queued_bytes 5\n"));
-        assert_eq!(text.lines().count(), 18 * 3);
+        assert_eq!(text.lines().count(), 19 * 3);
     }
 }

@@ -6,6 +6,9 @@
 //! reachable. For an IPv6 address that embeds an IPv4 address (mapped, compatible, NAT64, 6to4, ISATAP), the embedded
 //! address is checked as well.
 //!
+//! Addresses of the proxy's own host are denied as well, because a tunnel to the proxy itself is a loop. A rule can allow
+//! them, but not the sockets on which the proxy listens.
+//!
 //! A name is first resolved, and then its addresses are checked. The proxy connects to the checked address.
 //!
 //! Rules change these defaults. The most specific matching rule applies. A name precedes an address range, and a longer
@@ -13,7 +16,7 @@
 
 use crate::target::{Host, Target};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 /// Access policy of a proxy.
@@ -132,6 +135,10 @@ pub enum PolicyRejection {
     NonPublicAddress(&'static str),
     /// A rule denies the target.
     DeniedByRule,
+    /// The target is a socket on which the proxy listens.
+    OwnListener,
+    /// The target's address belongs to the proxy's host, or is given as its public address.
+    OwnAddress,
 }
 
 impl fmt::Display for PolicyRejection {
@@ -141,11 +148,18 @@ impl fmt::Display for PolicyRejection {
                 write!(formatter, "{kind} addresses are not permitted as targets")
             }
             PolicyRejection::DeniedByRule => formatter.write_str("a rule denies the target"),
+            PolicyRejection::OwnListener => formatter.write_str("the target is the proxy itself"),
+            PolicyRejection::OwnAddress => formatter.write_str("the target's address is one of the proxy's host"),
         }
     }
 }
 
 impl Policy {
+    /// Whether a rule, not only the defaults, permits an address of a target.
+    fn has_allowing_rule(&self, target: &Target, address: IpAddr) -> bool {
+        self.allow.iter().any(|rule| rule.matches(target, address).is_some())
+    }
+
     /// Checks one address of a target.
     ///
     /// # Errors
@@ -165,6 +179,45 @@ impl Policy {
             Some((name, _)) => Err(PolicyRejection::NonPublicAddress(name)),
             None => Ok(()),
         }
+    }
+}
+
+/// Addresses at which the proxy itself can be reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnAddresses {
+    /// Sockets on which the proxy listens. An unspecified address stands for all addresses of the host.
+    pub listening: Vec<SocketAddr>,
+    /// Addresses of the proxy that its host does not have, because a NAT translates them.
+    pub public: Vec<IpAddr>,
+}
+
+impl OwnAddresses {
+    /// Checks that an address of a target is not the proxy itself. `is_local` returns whether the host has an address.
+    /// Loopback addresses are subject to the other rules only: one permits them in order to reach other local programs.
+    ///
+    /// # Errors
+    /// Returns the reason if the address is denied.
+    pub fn check(
+        &self,
+        policy: &Policy,
+        target: &Target,
+        address: IpAddr,
+        is_local: impl Fn(IpAddr) -> bool,
+    ) -> Result<(), PolicyRejection> {
+        let address = address.to_canonical();
+        let is_public = self.public.iter().any(|public| public.to_canonical() == address);
+        let is_ours = address.is_loopback() || is_public || is_local(address);
+        let reaches = |listening: &SocketAddr| {
+            let own = listening.ip().to_canonical();
+            listening.port() == target.port && (own == address || (own.is_unspecified() && is_ours))
+        };
+        if self.listening.iter().any(reaches) {
+            return Err(PolicyRejection::OwnListener);
+        }
+        if is_ours && !address.is_loopback() && !policy.has_allowing_rule(target, address) {
+            return Err(PolicyRejection::OwnAddress);
+        }
+        Ok(())
     }
 }
 
@@ -376,6 +429,42 @@ mod tests {
         assert_eq!(named("db.example", 5432, "10.1.2.1"), Ok(()));
         assert_eq!(named("db.example", 5433, "10.1.2.1"), Err(PolicyRejection::DeniedByRule));
         assert_eq!(named("EVIL.example", 1, "2a00::1"), Err(PolicyRejection::DeniedByRule));
+    }
+
+    #[test]
+    fn own_addresses_are_denied_unless_a_rule_allows_them_but_never_the_listener() {
+        let socket = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let judge = |listening: &str, allow: &[&str], target: &str| {
+            let policy = Policy {
+                allow: allow.iter().map(|text| text.parse().unwrap()).collect(),
+                allow_private: true,
+                ..Policy::default()
+            };
+            let own = OwnAddresses { listening: vec![socket(listening)], public: vec![socket("9.9.9.9:0").ip()] };
+            let target = Target::parse(target).unwrap();
+            let Host::Address(address) = target.host else { panic!("an address") };
+            own.check(&policy, &target, address, |address| ["10.0.0.1", "2a00::1"].contains(&&*address.to_string()))
+        };
+        let (listener, address) = (Err(PolicyRejection::OwnListener), Err(PolicyRejection::OwnAddress));
+        for (listening, allow, target, expected) in [
+            ("10.0.0.1:443", &[][..], "10.0.0.2:443", Ok(())),
+            ("10.0.0.1:443", &[], "127.0.0.1:443", Ok(())),
+            ("10.0.0.1:443", &[], "10.0.0.1:443", listener),
+            ("10.0.0.1:443", &[], "[::ffff:10.0.0.1]:443", listener),
+            ("10.0.0.1:443", &["10.0.0.1"], "10.0.0.1:443", listener),
+            ("10.0.0.1:443", &[], "10.0.0.1:53", address),
+            ("10.0.0.1:443", &["10.0.0.1"], "10.0.0.1:53", Ok(())),
+            ("10.0.0.1:443", &[], "[2a00::1]:443", address),
+            ("10.0.0.1:443", &[], "9.9.9.9:53", address),
+            ("10.0.0.1:443", &["9.9.9.0/24:53"], "9.9.9.9:53", Ok(())),
+            // An unspecified address listens at all of them.
+            ("0.0.0.0:443", &["0.0.0.0/0"], "127.0.0.1:443", listener),
+            ("[::]:443", &["0.0.0.0/0"], "10.0.0.1:443", listener),
+            ("0.0.0.0:443", &["0.0.0.0/0"], "9.9.9.9:443", listener),
+            ("0.0.0.0:443", &["0.0.0.0/0"], "8.8.8.8:443", Ok(())),
+        ] {
+            assert_eq!(judge(listening, allow, target), expected, "{listening} {target}");
+        }
     }
 
     #[test]

@@ -89,7 +89,9 @@ impl ProxyError {
 impl From<PolicyRejection> for ProxyError {
     fn from(refusal: PolicyRejection) -> Self {
         match refusal {
-            PolicyRejection::NonPublicAddress(_) => ProxyError::DestinationIpProhibited,
+            PolicyRejection::NonPublicAddress(_) | PolicyRejection::OwnListener | PolicyRejection::OwnAddress => {
+                ProxyError::DestinationIpProhibited
+            }
             PolicyRejection::DeniedByRule => ProxyError::RequestDenied,
         }
     }

@@ -1,6 +1,7 @@
 //! A UDP socket with one peer, on tokio. It uses segmentation and receive offload where the system supports them, so
 //! waiting payloads of equal size share a system call. Datagrams are not fragmented and not marked as ECN-capable.
 
+use crate::icmp::TooLargeReports;
 use bytes::Bytes;
 use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, SendResult};
 use noq::udp::{self, RecvMeta, Transmit, UdpSocketState};
@@ -29,6 +30,7 @@ pub(crate) struct ConnectedUdpSocket {
     state: UdpSocketState,
     peer: SocketAddr,
     error: Mutex<ErrorWatch>,
+    too_large: TooLargeReports,
 }
 
 /// Completes when the system reports an error of a socket: an ICMP message makes a socket neither readable nor
@@ -66,7 +68,7 @@ impl ConnectedUdpSocket {
         let state = UdpSocketState::new((&socket).into())?;
         let socket = Arc::new(UdpSocket::from_std(socket)?);
         let error = Mutex::new(ErrorWatch::new(&socket));
-        Ok(ConnectedUdpSocket { socket, state, peer, error })
+        Ok(ConnectedUdpSocket { socket, state, peer, error, too_large: TooLargeReports::default() })
     }
 
     fn send(&self, contents: &[u8], segment_size: Option<usize>) -> io::Result<()> {
@@ -185,6 +187,12 @@ impl ConnectedSocket for ConnectedUdpSocket {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 other => return Poll::Ready(other),
             }
+        }
+    }
+
+    fn report_too_large(&self, payload: &[u8], limit: usize) {
+        if let Ok(local) = self.socket.local_addr() {
+            self.too_large.report(self.peer, local, payload, limit);
         }
     }
 

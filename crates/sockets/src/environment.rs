@@ -32,6 +32,11 @@ impl Environment for TokioEnvironment {
         Ok(Arc::new(ConnectedUdpSocket::new(peer)?))
     }
 
+    fn is_local(&self, address: IpAddr) -> bool {
+        // Only local addresses can be bound.
+        UdpSocket::bind((address, 0)).is_ok()
+    }
+
     fn resolve(&self, name: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
         let name = name.to_owned();
         Box::pin(async move {

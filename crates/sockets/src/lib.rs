@@ -8,6 +8,8 @@ pub mod endpoint;
 mod environment;
 mod files;
 pub mod generated;
+mod icmp;
+mod padded;
 pub mod programs;
 pub mod tls;
 

@@ -57,7 +57,13 @@ impl ServerCredentials {
         match self {
             ServerCredentials::Files { chain, key } => {
                 let certificates = certificates(chain)?;
-                Ok((certificates, PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, error))?))
+                let read = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
+                    rustls::pki_types::pem::Error::NoItemsFound => {
+                        wrong(key, "the file contains no private key; expected PEM with a section PRIVATE KEY")
+                    }
+                    error => wrong(key, error),
+                });
+                Ok((certificates, read?))
             }
             ServerCredentials::SelfSigned(names) => {
                 let made = rcgen::generate_simple_self_signed(names.as_slice())

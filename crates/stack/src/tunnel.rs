@@ -281,6 +281,8 @@ impl TunnelClient {
         let (runtime, told) = (host.runtime(), Told::default());
         let configuration = configuration::Client {
             mode: settings.tunnel.mode,
+            // The proxies of a scenario do not require datagrams for capsules.
+            offers_datagrams: settings.tunnel.mode == Mode::Datagram,
             // The host's applications read at once.
             receive_queue: u64::MAX,
             tunnel: settings.configuration(&told),

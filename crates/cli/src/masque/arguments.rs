@@ -2,10 +2,11 @@
 
 use super::words;
 use clap::{Args, Subcommand};
-use fullpipe_masque::configuration::{Mode, Scheduler};
+use fullpipe_masque::configuration::Scheduler;
 use fullpipe_masque::policy::Rule;
 use fullpipe_masque::queue::{DropPolicy, QueueLimit};
-use std::net::SocketAddr;
+use fullpipe_sockets::programs::ModeChoice;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,17 +57,20 @@ pub(crate) struct ProxyArguments {
     /// Deny these targets (repeatable)
     #[arg(long, value_name = "CIDR|HOST[:PORT]", value_parser = words::rule)]
     pub(crate) deny: Vec<Rule>,
-    /// Permit private, loopback and link-local targets
+    /// Permit targets in private, loopback, link-local, documentation and benchmarking ranges
     #[arg(long)]
     pub(crate) allow_private: bool,
+    /// Address of this proxy that a NAT translates; no target may have it (repeatable)
+    #[arg(long, value_name = "IP")]
+    pub(crate) public_address: Vec<IpAddr>,
     /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`
-    #[arg(long, value_name = "SECRET")]
+    #[arg(long, value_name = "SECRET", value_parser = words::secret)]
     pub(crate) token: Option<String>,
     /// Maximum number of concurrent connections
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_connections: Option<u64>,
     /// Maximum number of concurrent tunnels
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_requests: Option<u64>,
     /// Limit of the queue of each tunnel: a size such as 250kB, a time such as 100ms, or none
     #[arg(long, value_name = "BYTES|TIME|none", value_parser = words::queue_limit)]
@@ -84,12 +88,15 @@ pub(crate) struct ProxyArguments {
     pub(crate) control: ControlArguments,
     #[command(flatten)]
     pub(crate) buffers: BufferArguments,
-    /// UDP payload of the tunnel's packets [default: 1280, then the discovered path MTU]
+    /// UDP payload of the tunnel's packets [default: 1243, then the discovered path MTU]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) tunnel_mtu: Option<u16>,
     /// Idle time after which a tunnel is closed [default: 120s]
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     pub(crate) idle_timeout: Option<Duration>,
+    /// Time after SIGTERM in which open tunnels may end; new ones are rejected
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = words::time_or_zero)]
+    pub(crate) drain: Duration,
     /// Address and port on which metrics are served for Prometheus
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) metrics: Option<SocketAddr>,
@@ -162,18 +169,18 @@ pub(crate) struct ConnectArguments {
     /// Local address and port to which programs send
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) listen: SocketAddr,
-    /// Transport of payloads: datagram (unreliable) or stream (reliable)
-    #[arg(long, default_value = "datagram", value_parser = words::mode)]
-    pub(crate) mode: Mode,
+    /// Transport of payloads: datagram (unreliable), stream (reliable), or auto: datagram if the path carries QUIC in it
+    #[arg(long, value_name = "datagram|stream|auto", default_value = "datagram", value_parser = words::mode)]
+    pub(crate) mode: ModeChoice,
     #[command(flatten)]
     pub(crate) trusted: TrustArguments,
     /// Name in the proxy's certificate [default: the template's host]
     #[arg(long, value_name = "NAME")]
     pub(crate) server_name: Option<String>,
     /// Secret that the proxy requires
-    #[arg(long, value_name = "SECRET")]
+    #[arg(long, value_name = "SECRET", value_parser = words::secret)]
     pub(crate) token: Option<String>,
-    /// UDP payload of the tunnel's packets [default: 1280, then the discovered path MTU]
+    /// UDP payload of the tunnel's packets [default: 1243, then the discovered path MTU]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu)]
     pub(crate) tunnel_mtu: Option<u16>,
     #[command(flatten)]
@@ -226,12 +233,12 @@ pub(crate) struct GetArguments {
     #[arg(long, value_name = "PEM", requires = "via")]
     pub(crate) via_ca: Option<PathBuf>,
     /// Secret that the proxy requires
-    #[arg(long, value_name = "SECRET", requires = "via")]
+    #[arg(long, value_name = "SECRET", requires = "via", value_parser = words::secret)]
     pub(crate) token: Option<String>,
-    /// Transport of payloads to the proxy: datagram or stream
-    #[arg(long, default_value = "datagram", value_parser = words::mode)]
-    pub(crate) mode: Mode,
-    /// UDP payload of the tunnel's packets [default: 1280, then the discovered path MTU]
+    /// Transport of payloads to the proxy: datagram, stream, or auto: datagram if the path carries QUIC in it
+    #[arg(long, value_name = "datagram|stream|auto", default_value = "datagram", value_parser = words::mode)]
+    pub(crate) mode: ModeChoice,
+    /// UDP payload of the tunnel's packets [default: 1243, then the discovered path MTU]
     #[arg(long, value_name = "BYTES", value_parser = words::mtu, requires = "via")]
     pub(crate) tunnel_mtu: Option<u16>,
     /// Congestion control of the tunnel, or none [default: as that of the connection to the server]

@@ -2,11 +2,11 @@
 
 use super::arguments::GetArguments;
 use super::figures::Figures;
-use super::{failure, settings, template, trust};
+use super::{failure, mode_selected, settings, template, trust, words};
 use crate::exit::Failure;
 use crate::new_file::NewFile;
 use crate::output::print_line;
-use fullpipe_masque::configuration::{self, Mode, Tunnel};
+use fullpipe_masque::configuration::{self, Tunnel};
 use fullpipe_sockets::generated::{self, BodyVerifier};
 use fullpipe_sockets::programs::{self, GetResult, TunnelOptions};
 use fullpipe_sockets::tls::ServerVerification;
@@ -31,6 +31,9 @@ pub(super) fn get(arguments: &GetArguments) -> Result<(), Failure> {
         written.map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))
     }));
     let got = got.map_err(failure)?;
+    if let Some(tunnel) = &got.tunnel {
+        mode_selected(tunnel.mode, tunnel.obstacle);
+    }
     let verdict = match (200..=299).contains(&got.status) {
         true => check.map_or(Ok(()), |check| check.finish()),
         false => Err(format!("the server answered {}", got.status)),
@@ -75,7 +78,6 @@ fn via(arguments: &GetArguments, text: &str) -> Result<TunnelOptions, Failure> {
     let defaults = configuration::Client::default();
     let congestion = arguments.tunnel_congestion.as_deref().unwrap_or(&arguments.control.congestion);
     let settings = configuration::Client {
-        mode: arguments.mode,
         token: arguments.token.clone(),
         // The tunnel's timeout is shorter than that of the inner connection. The failure of a proxy is thus not
         // reported as that of the server. A packet that is sent after silence restarts the idle timeout once.
@@ -92,7 +94,7 @@ fn via(arguments: &GetArguments, text: &str) -> Result<TunnelOptions, Failure> {
         None => trust(&arguments.trusted),
     };
     let control = settings::tunnel_control(congestion, &arguments.control)?;
-    Ok(TunnelOptions { template: template(text)?, trust, settings, control })
+    Ok(TunnelOptions { template: template(text)?, trust, control, mode: arguments.mode, settings })
 }
 
 fn milliseconds(time: Duration) -> f64 {
@@ -102,7 +104,7 @@ fn milliseconds(time: Duration) -> f64 {
 fn describe(arguments: &GetArguments, got: &GetResult, digest: &str) -> serde_json::Value {
     let tunnel = got.tunnel.map(|tunnel| {
         json!({
-            "mode": if arguments.mode == Mode::Datagram { "datagram" } else { "stream" },
+            "mode": words::mode_name(tunnel.mode),
             "congestion": tunnel.congestion,
             "set_up_ms": milliseconds(tunnel.set_up),
             "max_payload_bytes": tunnel.max_payload,

@@ -20,7 +20,8 @@ use clap::Parser;
 use clap::error::ContextKind;
 pub(crate) use configuration_file::{expand, is_configuration};
 use figures::Figures;
-use fullpipe_masque::configuration;
+use fullpipe_masque::client::DatagramObstacle;
+use fullpipe_masque::configuration::{self, Mode};
 use fullpipe_masque::log::{Event, EventLogger};
 use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
@@ -153,11 +154,13 @@ fn proxy_options(arguments: &ProxyArguments) -> Result<programs::ProxyOptions, F
     settings.policy.allow.clone_from(&arguments.allow);
     settings.policy.deny.clone_from(&arguments.deny);
     settings.policy.allow_private = arguments.allow_private;
+    settings.own.public.clone_from(&arguments.public_address);
     settings::warn_of_mtu(settings.tunnel.mtu);
     Ok(programs::ProxyOptions {
         listen: arguments.listen,
         identity: identity(&arguments.identity)?,
         metrics: arguments.metrics,
+        drain: arguments.drain,
         control: settings::tunnel_control(&arguments.control.congestion, &arguments.control)?,
         settings,
     })
@@ -171,6 +174,10 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
             eprintln!("metrics on {metrics}");
         }
     };
+    let reloaded = |result: Result<(), programs::ProgramError>| match result {
+        Ok(()) => eprintln!("event=reloaded"),
+        Err(error) => eprintln!("event=reload-failed reason=\"{error}\""),
+    };
     let figures = arguments.figures;
     let told = move |tunnels| {
         if figures {
@@ -179,7 +186,7 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
         }
     };
     let log = Arc::new(Lines { verbose: arguments.verbose });
-    programs::run(programs::proxy(options, log, ready, told)).map_err(failure)
+    programs::run(programs::proxy(options, log, ready, reloaded, told)).map_err(failure)
 }
 
 fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
@@ -187,7 +194,6 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
         Target::parse(&arguments.target).map_err(|error| Failure::usage(format!("{}: {error}", arguments.target)))?;
     let defaults = configuration::Client::default();
     let settings = configuration::Client {
-        mode: arguments.mode,
         token: arguments.token.clone(),
         tunnel: settings::buffered(&arguments.buffers, settings::tunnel(arguments.tunnel_mtu, defaults.tunnel.clone())),
         ..defaults
@@ -200,6 +206,7 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
         trust: trust(&arguments.trusted),
         server_name: arguments.server_name.clone(),
         control: settings::tunnel_control(&arguments.control.congestion, &arguments.control)?,
+        mode: arguments.mode,
         settings,
     };
     let ready = |address, max_payload| {
@@ -208,7 +215,18 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
     };
     let refused =
         Arc::new(|from: SocketAddr, reason: &str| eprintln!("event=tunnel-failed from={from} reason={reason:?}"));
-    programs::run(programs::connect(options, ready, refused)).map_err(failure)
+    let dropped = programs::run(programs::connect(options, mode_selected, ready, refused)).map_err(failure)?;
+    if dropped > 0 {
+        eprintln!("event=dropped reason=too-large payloads={dropped}");
+    }
+    Ok(())
+}
+
+/// Prints the mode of a tunnel if datagrams cannot carry QUIC, with the reason.
+fn mode_selected(mode: Mode, obstacle: Option<DatagramObstacle>) {
+    if let Some(obstacle) = obstacle {
+        eprintln!("event=mode-selected mode={} reason=\"{obstacle}\"", words::mode_name(mode));
+    }
 }
 
 fn serve(arguments: &ServeArguments) -> Result<(), Failure> {

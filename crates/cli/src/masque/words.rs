@@ -6,6 +6,7 @@ use fullpipe_masque::configuration::{MIN_MTU, Mode, Scheduler};
 use fullpipe_masque::policy::Rule;
 use fullpipe_masque::queue::{DropPolicy, QueueLimit};
 use fullpipe_masque::settings::{DROP_POLICIES, MODES, SCHEDULERS};
+use fullpipe_sockets::programs::ModeChoice;
 use std::time::Duration;
 
 /// Parses a queue limit: `250kB`, `100ms` or `none`.
@@ -27,6 +28,23 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     match quantity::parse_duration(text) {
         Ok(time) if time.as_nanos() > 0 => Ok(Duration::from_nanos(time.as_nanos())),
         _ => Err("expected a time such as 120s".into()),
+    }
+}
+
+/// Like [`time`], but also zero.
+pub(super) fn time_or_zero(text: &str) -> Result<Duration, String> {
+    let time = quantity::parse_duration(text).map(|time| Duration::from_nanos(time.as_nanos()));
+    time.map_err(|_| "expected a time such as 10s, or 0s".into())
+}
+
+/// Parses a bearer token: it is not empty and can be sent in a field value.
+pub(super) fn secret(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("it is empty; expected a secret".into()),
+        _ if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            Err("expected ASCII characters without spaces".into())
+        }
+        _ => Ok(text.to_owned()),
     }
 }
 
@@ -64,9 +82,17 @@ pub(super) fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: fullpipe_masque::policy::RuleError| error.to_string())
 }
 
-/// Parses `datagram` or `stream`.
-pub(super) fn mode(text: &str) -> Result<Mode, String> {
-    chosen(text, &MODES)
+/// Parses `datagram`, `stream` or `auto`.
+pub(super) fn mode(text: &str) -> Result<ModeChoice, String> {
+    if text == "auto" {
+        return Ok(ModeChoice::Auto);
+    }
+    chosen(text, &MODES).map(ModeChoice::Fixed).map_err(|expected| format!("{expected} or auto"))
+}
+
+/// The name of a mode in scenarios.
+pub(super) fn mode_name(mode: Mode) -> &'static str {
+    MODES.iter().find(|(_, other)| *other == mode).map_or("", |(choice, _)| choice.name)
 }
 
 /// Parses the size in bytes of a UDP payload that QUIC supports.

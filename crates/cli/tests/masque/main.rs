@@ -2,6 +2,8 @@
 
 mod configuration;
 mod figures;
+mod narrow;
+mod operator;
 mod processes;
 
 use processes::*;
@@ -99,7 +101,7 @@ fn ended_tunnel_is_reported() {
     std::fs::File::create(folder.join("body")).and_then(|file| file.set_len(1 << 40)).expect("a file with a hole");
     let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
     let server = Server::start(&[&["http3", "serve"], &identity[..], &["--root", text(&folder)]].concat());
-    let narrow = ["--allow-private", "--metrics", "127.0.0.1:0"];
+    let narrow = ["--allow-private", "--metrics", "127.0.0.1:0", "--drain", "0s"];
     let mut proxy = Server::start(&[&["masque", "proxy"], &identity[..], &narrow].concat());
     let metrics = proxy.line().strip_prefix("metrics on ").expect("their address").to_owned();
     let (url, via) = (format!("https://{}/body", server.address), template(&proxy.address));
@@ -171,6 +173,19 @@ fn server_that_does_not_respond_is_named() {
         "{}",
         errors(&output)
     );
+}
+
+/// The proxy denies its own socket even if the policy permits loopback addresses.
+#[test]
+fn own_listening_socket_is_no_target() {
+    let proxy = Server::start(&["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--allow-private"]);
+    let url = format!("https://{}/", proxy.address);
+    let via = template(&proxy.address);
+    let output = command(&["http3", "get", &url, "--insecure", "--via", &via]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    let said = errors(&output);
+    assert!(said.contains("403") && said.contains("error=destination_ip_prohibited"), "{said}");
+    assert!(proxy.stop().contains("reason=\"the target is the proxy itself\""));
 }
 
 #[test]

@@ -77,6 +77,17 @@ impl Server {
         line
     }
 
+    /// Sends a signal to the server.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).expect("it runs");
+    }
+
+    /// Waits for the end of a server that has received a signal.
+    pub(crate) fn ended(mut self) {
+        let status = self.child.wait().expect("the server ends");
+        assert_eq!(status.code(), Some(0));
+    }
+
     /// Ends the server; returns its standard error.
     pub(crate) fn stop(self) -> String {
         self.end().0
@@ -84,8 +95,7 @@ impl Server {
 
     /// Ends the server; returns its standard error and standard output.
     pub(crate) fn end(mut self) -> (String, String) {
-        let process = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it runs");
+        self.signal(rustix::process::Signal::TERM);
         let mut said = String::new();
         self.errors.read_to_string(&mut said).expect("text");
         let status = self.child.wait().expect("the server ends");

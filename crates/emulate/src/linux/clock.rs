@@ -2,7 +2,11 @@
 //! the run.
 //!
 //! The kernel timestamps arrivals with another clock, which may be adjusted during a run. Therefore only the age of a
-//! timestamp is used: both clocks are read in sequence, and the age is subtracted from the monotonic time.
+//! timestamp is used: both clocks are read together, and the age is subtracted from the monotonic time.
+//!
+//! The thread may be preempted between the two readings. If the monotonic clock were read first, ages would then be too
+//! large, and packets would leave before their due time. It is therefore read before and after the other clock. The
+//! later reading counts, so an arrival time is never too early. A wide bracket is read again.
 
 use fullpipe_units::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
@@ -47,9 +51,34 @@ impl WallClock {
 
     /// Reads this clock and the clock of arrival timestamps, for the conversion of timestamps.
     pub fn read(&self) -> ClockReading {
-        let now = self.now();
-        ClockReading { now, wall_nanos: nanos(ClockId::Realtime) }
+        let (monotonic, wall_nanos) = bracketed(|| nanos(ClockId::Monotonic), || nanos(ClockId::Realtime));
+        ClockReading { now: Instant::from_nanos(monotonic.saturating_sub(self.epoch_nanos)), wall_nanos }
     }
+}
+
+/// Width of a bracket, in nanoseconds, that is not read again. Without preemption, a clock is read in less than 1 µs.
+const NARROW_NANOS: u64 = 5_000;
+
+/// Maximum number of brackets. The narrowest one counts.
+const BRACKETS: usize = 8;
+
+/// Reads a wall clock between two readings of a monotonic clock. Returns the later one of these and the wall time.
+fn bracketed(mut monotonic: impl FnMut() -> u64, mut wall: impl FnMut() -> u64) -> (u64, u64) {
+    let (mut narrowest, mut best) = (u64::MAX, (0, 0));
+    let mut before = monotonic();
+    for _ in 0..BRACKETS {
+        let wall_nanos = wall();
+        let after = monotonic();
+        let width = after.saturating_sub(before);
+        if width < narrowest {
+            (narrowest, best) = (width, (after, wall_nanos));
+        }
+        if width <= NARROW_NANOS {
+            break;
+        }
+        before = after;
+    }
+    best
 }
 
 /// The times of a [`WallClock`] and of the clock of arrival timestamps at one instant.
@@ -81,6 +110,27 @@ mod tests {
         assert_eq!(reading.instant_of(Some(1_000_500)), Instant::from_nanos(5_000));
         assert_eq!(reading.instant_of(None), Instant::from_nanos(5_000));
         assert_eq!(reading.instant_of(Some(1)), Instant::ZERO, "before the beginning of the run");
+    }
+
+    /// A thread reads two clocks with the same epoch, at 100 ns for each reading, and is preempted for 600 µs before one
+    /// of them. The bracket is read again, and the monotonic time is one reading later than the other.
+    #[test]
+    fn preemption_between_two_readings_makes_no_arrival_too_early() {
+        for preempted in 0..5 {
+            let (time, count) = (std::cell::Cell::new(1_000_000), std::cell::Cell::new(0));
+            let read = || {
+                let pause = if count.replace(count.get() + 1) == preempted { 600_000 } else { 0 };
+                time.set(time.get() + 100 + pause);
+                time.get()
+            };
+            let (now, wall) = bracketed(read, read);
+            assert_eq!(now - wall, 100, "preempted before reading {preempted}");
+        }
+        // Preempted every time: late, but not early.
+        let time = std::cell::Cell::new(1_000_000);
+        let read = || time.replace(time.get() + 600_000);
+        let (now, wall) = bracketed(read, read);
+        assert_eq!(now - wall, 600_000);
     }
 
     #[test]

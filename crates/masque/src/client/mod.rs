@@ -8,7 +8,7 @@ pub use forward::{ForwarderLimits, RejectionCallback, forward};
 pub use socket::TunnelSocket;
 pub use tunnel::{Tunnel, TunnelClosure};
 
-use crate::configuration::{self, Mode};
+use crate::configuration::{self, INITIAL_PAYLOAD, Mode};
 use crate::environment::Environment;
 use crate::metrics::Metrics;
 use crate::proxy_status;
@@ -32,6 +32,9 @@ use std::task::{Poll, Waker};
 /// Largest frame other than DATA that a proxy may send.
 const MAX_FRAME_BYTES: u64 = 64 << 10;
 
+/// A feature that datagram mode requires.
+const HTTP_DATAGRAMS: &str = "HTTP datagrams";
+
 /// Reason why a tunnel could not be opened.
 #[derive(Debug)]
 pub enum Error {
@@ -48,6 +51,8 @@ pub enum Error {
         /// Value of Proxy-Status; empty if the field is missing.
         proxy_status: String,
     },
+    /// The proxy's response is malformed, for this reason.
+    Malformed(&'static str),
     /// The request stream was aborted.
     Stream(StreamError),
     /// The request could not be written.
@@ -63,7 +68,8 @@ impl fmt::Display for Error {
             Error::Rejected { status, proxy_status } => {
                 write!(formatter, "the proxy rejected the request with status {status} {proxy_status}")
             }
-            Error::Stream(error) => write!(formatter, "the request was aborted: {error}"),
+            Error::Malformed(reason) => write!(formatter, "the proxy's response is malformed: {reason}"),
+            Error::Stream(error) => write!(formatter, "the request was aborted: {}", transport::reason(error)),
             Error::Request(error) => write!(formatter, "cannot send the request: {error}"),
         }
     }
@@ -71,9 +77,38 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Reason why a connection cannot carry the first packets of QUIC connections in datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatagramObstacle {
+    /// The proxy does not support HTTP datagrams.
+    NotOffered,
+    /// The largest UDP payload of a datagram has fewer than 1200 bytes (RFC 9000 section 14.1).
+    TooSmall {
+        /// Size of the largest UDP payload in bytes.
+        max_payload: usize,
+    },
+}
+
+impl fmt::Display for DatagramObstacle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DatagramObstacle::NotOffered => formatter.write_str("the proxy does not support HTTP datagrams"),
+            DatagramObstacle::TooSmall { max_payload } => write!(
+                formatter,
+                "the path to the proxy cannot carry QUIC in datagrams: the largest UDP payload has {max_payload} bytes, \
+                 and QUIC connections start with packets of {INITIAL_PAYLOAD} bytes"
+            ),
+        }
+    }
+}
+
 /// A connection to a proxy.
 #[derive(Clone)]
-pub struct Client(Arc<Shared>);
+pub struct Client {
+    shared: Arc<Shared>,
+    /// Mode of the tunnels that this value opens.
+    mode: Mode,
+}
 
 struct Shared {
     session: Arc<Session>,
@@ -102,7 +137,7 @@ impl Client {
         let adapter = transport::Connection::new(connection.clone(), MAX_FRAME_BYTES, handles.clone());
         let (mut http, send) = h3::client::builder()
             .send_grease(false)
-            .enable_datagram(settings.mode == Mode::Datagram)
+            .enable_datagram(settings.offers_datagrams)
             .max_field_section_size(MAX_FRAME_BYTES)
             .build(adapter)
             .await
@@ -129,25 +164,51 @@ impl Client {
             })
             .await;
         }));
-        Ok(Client(Arc::new(shared)))
+        let mode = shared.settings.mode;
+        Ok(Client { shared: Arc::new(shared), mode })
     }
 
-    /// Opens a tunnel to `target` in the connection's mode. Any number of tunnels can be open at a time.
+    /// Returns a client of the same connection whose tunnels have this mode.
+    #[must_use]
+    pub fn with_mode(self, mode: Mode) -> Client {
+        Client { mode, ..self }
+    }
+
+    /// Waits for the proxy's settings. Returns the reason why the connection cannot carry the first packets of QUIC
+    /// connections in datagrams, or `None` if it can.
+    ///
+    /// # Errors
+    /// If the proxy does not respond, the connection is lost, or the proxy does not support extended CONNECT.
+    pub async fn datagram_obstacle(&self) -> Result<Option<DatagramObstacle>, Error> {
+        let environment = &self.shared.session.environment;
+        let deadline = environment.now() + self.shared.settings.response_timeout;
+        match select(pin!(self.offered(Mode::Datagram)), environment.sleep_until(deadline)).await {
+            Either::Left((Err(Error::NotOffered(HTTP_DATAGRAMS)), _)) => Ok(Some(DatagramObstacle::NotOffered)),
+            Either::Left((Err(error), _)) => Err(error),
+            Either::Left((Ok(()), _)) => {
+                let max_payload = self.shared.session.max_payload(0).unwrap_or(0);
+                Ok((max_payload < INITIAL_PAYLOAD).then_some(DatagramObstacle::TooSmall { max_payload }))
+            }
+            Either::Right(_) => Err(Error::TimedOut),
+        }
+    }
+
+    /// Opens a tunnel to `target` in the mode of this client. Any number of tunnels can be open at a time.
     ///
     /// # Errors
     /// If the proxy rejects the request, does not respond or cannot be reached.
     pub async fn open(&self, target: &Target) -> Result<Tunnel, Error> {
-        self.open_with_mode(target, self.0.settings.mode).await
+        self.open_with_mode(target, self.mode).await
     }
 
-    /// Opens a tunnel to `target` in `mode`. Datagram mode requires a connection whose own mode is [`Mode::Datagram`].
-    /// On such a connection, the proxy responds to each request in the mode in which the client's payloads arrive.
+    /// Opens a tunnel to `target` in `mode`: the client sends its payloads in this form, and accepts both. This crate's
+    /// proxy responds to each request in the form in which the client's payloads arrive.
     ///
     /// # Errors
-    /// As for [`Client::open`], or if `mode` is [`Mode::Datagram`] and the connection does not support datagrams.
+    /// As for [`Client::open`], or if `mode` is [`Mode::Datagram`] and the proxy does not support datagrams.
     pub async fn open_with_mode(&self, target: &Target, mode: Mode) -> Result<Tunnel, Error> {
-        let environment = &self.0.session.environment;
-        let deadline = environment.now() + self.0.settings.response_timeout;
+        let environment = &self.shared.session.environment;
+        let deadline = environment.now() + self.shared.settings.response_timeout;
         match select(pin!(self.request(target, mode)), environment.sleep_until(deadline)).await {
             Either::Left((tunnel, _)) => tunnel,
             Either::Right(_) => Err(Error::TimedOut),
@@ -157,31 +218,35 @@ impl Client {
     /// Returns the underlying QUIC connection.
     #[must_use]
     pub fn connection(&self) -> &noq::Connection {
-        &self.0.session.connection
+        &self.shared.session.connection
     }
 
     /// Closes the connection and all its tunnels.
     pub fn close(&self) {
-        self.0.session.connection.close(code::NO_ERROR.into(), b"");
+        self.shared.session.connection.close(code::NO_ERROR.into(), b"");
     }
 
     async fn request(&self, target: &Target, mode: Mode) -> Result<Tunnel, Error> {
         self.offered(mode).await?;
         let request = self.headers(target)?;
-        let mut send = self.0.send.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut send = self.shared.send.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut stream = send.send_request(request).await.map_err(Error::Stream)?;
-        let handle = self.0.handles.take(stream.id()).ok_or_else(|| Error::Request("the stream is closed".into()))?;
-        let response = stream.recv_response().await.map_err(Error::Stream)?;
-        check(&response).inspect_err(|_| cancel(&mut stream))?;
-        Ok(Tunnel::start(Arc::clone(&self.0.session), self.clone(), (&self.0.settings, mode), stream, handle))
+        let handle =
+            self.shared.handles.take(stream.id()).ok_or_else(|| Error::Request("the stream is closed".into()))?;
+        let response = transport::final_response(&mut stream).await.map_err(Error::Stream)?;
+        check(&response).inspect_err(|error| match error {
+            Error::Malformed(_) => handle.ending.abort(code::MESSAGE_ERROR),
+            _ => cancel(&mut stream),
+        })?;
+        Ok(Tunnel::start(Arc::clone(&self.shared.session), self.clone(), (&self.shared.settings, mode), stream, handle))
     }
 
     /// Waits for the proxy's settings: a client must not use extended CONNECT before they permit it (RFC 9220 section
     /// 3).
     async fn offered(&self, mode: Mode) -> Result<(), Error> {
-        let (http, session) = (&self.0.http, &self.0.session);
+        let (http, session) = (&self.shared.http, &self.shared.session);
         poll_fn(|context| {
-            self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(context.waker().clone());
+            self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(context.waker().clone());
             let arrived = matches!(http.settings(), std::borrow::Cow::Borrowed(_));
             if arrived || session.connection.close_reason().is_some() { Poll::Ready(()) } else { Poll::Pending }
         })
@@ -191,18 +256,17 @@ impl Client {
             return Err(Error::NotOffered("extended CONNECT"));
         }
         let datagrams = settings.enable_datagram() && session.connection.max_datagram_size().is_some();
-        let ours = self.0.settings.mode == Mode::Datagram;
-        if mode == Mode::Datagram && !(ours && datagrams) {
-            return Err(Error::NotOffered("HTTP datagrams"));
+        if mode == Mode::Datagram && !(self.shared.settings.offers_datagrams && datagrams) {
+            return Err(Error::NotOffered(HTTP_DATAGRAMS));
         }
         Ok(())
     }
 
     fn headers(&self, target: &Target) -> Result<Request<()>, Error> {
-        let template = &self.0.template;
+        let template = &self.shared.template;
         let uri = format!("https://{}{}", template.authority(), template.expand(target));
         let mut request = Request::connect(uri).extension(Protocol::CONNECT_UDP).header("capsule-protocol", "?1");
-        if let Some(token) = &self.0.settings.token {
+        if let Some(token) = &self.shared.settings.token {
             request = request.header(header::PROXY_AUTHORIZATION, format!("Bearer {token}"));
         }
         request.body(()).map_err(|error| Error::Request(error.to_string()))
@@ -211,8 +275,15 @@ impl Client {
 
 fn check(response: &Response<()>) -> Result<(), Error> {
     let status = response.status();
-    // Responses with the capsule protocol cannot have status 204, 205 or 206 (RFC 9297 section 3.4).
-    if status.is_success() && !matches!(status.as_u16(), 204..=206) {
+    if status.is_success() {
+        // RFC 9297 section 3.4 forbids these with the capsule protocol.
+        if matches!(status.as_u16(), 204..=206) {
+            return Err(Error::Malformed("status 204, 205 or 206 with the capsule protocol"));
+        }
+        let fields = response.headers();
+        if fields.contains_key(header::CONTENT_LENGTH) || fields.contains_key(header::CONTENT_TYPE) {
+            return Err(Error::Malformed("content-length or content-type with the capsule protocol"));
+        }
         return Ok(());
     }
     let field = response.headers().get(proxy_status::FIELD_NAME);

@@ -36,7 +36,7 @@ impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Connection(error) => write!(formatter, "the connection was lost: {error}"),
-            Error::Stream(error) => write!(formatter, "the request was aborted: {error}"),
+            Error::Stream(error) => write!(formatter, "the request was aborted: {}", transport::reason(error)),
             Error::Request(error) => write!(formatter, "cannot send the request: {error}"),
             Error::Store(error) => write!(formatter, "cannot store the response body: {error}"),
             Error::LengthMismatch { announced, received } => {
@@ -76,17 +76,23 @@ pub async fn get(
     let request = Request::get(uri).body(()).map_err(|error| Error::Request(error.to_string()))?;
     let mut stream = send.send_request(request).await.map_err(Error::Stream)?;
     stream.finish().await.map_err(Error::Stream)?;
-    let response = stream.recv_response().await.map_err(Error::Stream)?;
+    let response = transport::final_response(&mut stream).await.map_err(Error::Stream)?;
     let length = response.headers().get(http::header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<u64>().ok());
     let (_, mut body) = stream.split();
     let mut bytes = 0;
     while let Some(piece) = poll_fn(|context| body.poll_read(context)).await.map_err(Error::Stream)? {
         bytes += piece.len() as u64;
+        if length.is_some_and(|announced| bytes > announced) {
+            break;
+        }
         store(&piece).map_err(Error::Store)?;
     }
     match length {
-        Some(announced) if announced != bytes => Err(Error::LengthMismatch { announced, received: bytes }),
+        Some(announced) if announced != bytes => {
+            // The response is malformed (RFC 9114 section 4.1.2). The connection ends with this function.
+            Err(Error::LengthMismatch { announced, received: bytes })
+        }
         _ => Ok(FetchResult { status: response.status().as_u16(), bytes }),
     }
 }

@@ -104,15 +104,19 @@ impl Server {
         match resolver.resolve_request().await {
             Ok((request, mut stream)) => {
                 if let Err(error) = self.answer(client, &request, &mut stream).await {
-                    (self.refused)(client, 0, &error.to_string());
+                    (self.refused)(client, 0, &transport::reason(&error));
                 }
             }
             Err(StreamError::HeaderTooBig { .. }) => (self.refused)(client, 431, "the header section is too large"),
-            Err(error) => (self.refused)(client, 0, &error.to_string()),
+            Err(error) => (self.refused)(client, 0, &transport::reason(&error)),
         }
     }
 
     async fn answer(&self, client: SocketAddr, request: &Request<()>, stream: &mut Stream) -> Result<(), StreamError> {
+        if request.headers().contains_key(header::CONTENT_LENGTH) {
+            // A request whose content has another length is malformed (RFC 9114 section 4.1.2). The transport counts.
+            while stream.recv_data().await?.is_some() {}
+        }
         let opened = match request.method() {
             &Method::GET | &Method::HEAD => path(request)
                 .ok_or((StatusCode::BAD_REQUEST, "the path is malformed".into()))

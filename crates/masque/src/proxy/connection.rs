@@ -21,7 +21,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 type Resolver = RequestResolver<transport::Connection, Bytes>;
 type Stream = RequestStream<BidiStream, Bytes>;
@@ -30,12 +30,21 @@ type Stream = RequestStream<BidiStream, Bytes>;
 /// with a header section that is too large receives a status code.
 const FRAME_FACTOR: u64 = 8;
 
+/// The error type of a loop (RFC 9209 section 2.3).
+const LOOP: &str = "proxy_loop_detected";
+
 /// Serves one connection until it ends.
 pub(super) async fn serve(shared: Arc<ProxyState>, incoming: noq::Incoming, _permit: Permit) {
     let address = incoming.remote_address();
     let deadline = shared.environment.now() + shared.settings.header_timeout;
     let handshake = select(incoming.into_future(), shared.environment.sleep_until(deadline));
     let Either::Left((Ok(connection), _)) = handshake.await else { return };
+    if shared.egress.contains(address) {
+        shared.metrics.loops_total.add(1);
+        connection.close(code::REQUEST_REJECTED.into(), LOOP.as_bytes());
+        shared.log.log_event(&Event::ConnectionClosed { client: address, reason: LOOP });
+        return;
+    }
     shared.metrics.connections_total.add(1);
     shared.log.log_event(&Event::ConnectionOpened { client: address });
     let reason = match serve_http(&shared, connection.clone(), address).await {
@@ -77,20 +86,43 @@ async fn serve_http(
         early: Mutex::default(),
         fruitless: AtomicU64::new(0),
     });
+    let drain = shared.drain.listen();
     let mut accepted = 0;
+    // The first stream ID that a GOAWAY frame has rejected, and the first that has not been used.
+    let (mut rejected, mut unused) = (None, 0);
     loop {
         let resolver = {
             let mut accept = pin!(http.accept());
             poll_fn(|context| {
+                if rejected.is_none() && drain.poll(context).is_ready() {
+                    return Poll::Ready(Ok(None));
+                }
                 let accepted = accept.as_mut().poll(context);
                 if client.has_settings() {
                     client.early().drain(..).for_each(Waker::wake);
                 }
-                accepted
+                accepted.map_ok(Some)
             })
             .await?
         };
-        let Some(resolver) = resolver else { return Ok(()) };
+        let resolver = match resolver {
+            Some(Some(resolver)) => resolver,
+            Some(None) => return Ok(()),
+            None => {
+                // h3 names the stream after the last one that it has accepted.
+                http.shutdown(1).await?;
+                rejected = Some(unused);
+                continue;
+            }
+        };
+        let id = resolver.frame_stream.id();
+        unused = unused.max(id.into_inner() + 4);
+        if rejected.is_some_and(|rejected| id.into_inner() >= rejected) {
+            if let Some(handle) = client.handles.take(id) {
+                handle.ending.abort(code::REQUEST_REJECTED);
+            }
+            continue;
+        }
         accepted += 1;
         client.session.set_id_limit(accepted + u64::from(settings.max_requests_per_connection));
         let task = serve_request(Arc::clone(&client), resolver);
@@ -117,7 +149,7 @@ async fn serve_request(client: Arc<Client>, resolver: Resolver) {
         Either::Left((Err(error), _)) => {
             shared.metrics.errors_protocol_total.add(1);
             client.note_fruitless();
-            refuse(0, &error.to_string());
+            refuse(0, &transport::reason(&error));
         }
         Either::Right(_) => {
             handle.ending.abort(code::REQUEST_REJECTED);
@@ -156,7 +188,11 @@ async fn admit(client: &Arc<Client>, request: &Request<()>) -> Result<(Target, R
     let addresses = resolve(shared, &target.host).await?;
     let mut refused = RequestRejection::by(ProxyError::Dns { rcode: None }, "the name has no address");
     for address in addresses {
-        if let Err(reason) = shared.settings.policy.check(&target, address) {
+        let (policy, environment) = (&shared.settings.policy, &shared.environment);
+        let is_local = |address| environment.is_local(address);
+        let checked = policy.check(&target, address);
+        let checked = checked.and_then(|()| shared.settings.own.check(policy, &target, address, is_local));
+        if let Err(reason) = checked {
             refused = RequestRejection::by(reason.into(), reason.to_string());
             continue;
         }

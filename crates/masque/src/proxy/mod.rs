@@ -2,6 +2,8 @@
 
 mod client;
 mod connection;
+mod drain;
+mod egress;
 mod relay;
 mod request;
 
@@ -9,6 +11,8 @@ use crate::configuration;
 use crate::environment::Environment;
 use crate::log::EventLogger;
 use crate::metrics::{Counter, Metrics};
+use drain::Drain;
+use egress::Egress;
 use std::sync::Arc;
 
 /// A proxy that can serve endpoints.
@@ -20,6 +24,9 @@ pub(crate) struct ProxyState {
     pub(crate) settings: configuration::Proxy,
     pub(crate) log: Arc<dyn EventLogger>,
     pub(crate) metrics: Arc<Metrics>,
+    /// The addresses from which the tunnels send to their targets.
+    pub(crate) egress: Egress,
+    pub(crate) drain: Drain,
 }
 
 impl Proxy {
@@ -31,7 +38,20 @@ impl Proxy {
         log: Arc<dyn EventLogger>,
         metrics: Arc<Metrics>,
     ) -> Proxy {
-        Proxy(Arc::new(ProxyState { environment, settings, log, metrics }))
+        Proxy(Arc::new(ProxyState {
+            environment,
+            settings,
+            log,
+            metrics,
+            egress: Egress::default(),
+            drain: Drain::default(),
+        }))
+    }
+
+    /// Begins a graceful shutdown: the proxy sends GOAWAY on each connection (RFC 9114 section 5.2) and rejects new
+    /// connections and requests. Open tunnels continue.
+    pub fn drain(&self) {
+        self.0.drain.begin();
     }
 
     /// Serves an endpoint until it is closed. The endpoint's server configuration must have
@@ -39,6 +59,10 @@ impl Proxy {
     pub async fn serve(&self, endpoint: noq::Endpoint) {
         while let Some(incoming) = endpoint.accept().await {
             let (metrics, limit) = (&self.0.metrics, self.0.settings.max_connections);
+            if self.0.drain.has_begun() {
+                incoming.refuse();
+                continue;
+            }
             // The second half of the connection limit is reserved for clients with a validated address (RFC 9000
             // section 8.1.2).
             if metrics.connections_open.get() >= limit / 2 && !incoming.remote_address_validated() {

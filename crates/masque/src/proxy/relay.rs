@@ -182,6 +182,10 @@ pub(super) async fn serve(
         in_capsules: AtomicBool::new(!client.takes_datagrams()),
         taking: AtomicWaker::new(),
     });
+    let egress = tunnel.socket.local_address().ok();
+    if let Some(address) = egress {
+        shared.egress.add(address);
+    }
     // Datagrams may directly follow the request, before the response.
     client.session.register(id, Arc::clone(&tunnel) as Arc<dyn DatagramReceiver>);
     let end = match stream.send_response(response).await {
@@ -192,6 +196,9 @@ pub(super) async fn serve(
         Err(error) => End::new(code::REQUEST_CANCELLED, error.to_string()),
     };
     client.session.forget(id);
+    if let Some(address) = egress {
+        shared.egress.remove(address);
+    }
     shared.log.log_event(&Event::TunnelClosure { client: client.address, target: &target, reason: &end.reason });
     drop(relay.permit);
 }
@@ -274,6 +281,11 @@ async fn down(tunnel: Arc<Tunnel>, outbox: Arc<SendQueues>) -> End {
             return End::socket(&error);
         }
         if !tunnel.in_capsules.load(Ordering::Relaxed) {
+            // Payloads that do not fit are dropped and never moved to capsules (RFC 9298 section 6.1).
+            let limit = tunnel.session.max_payload(tunnel.id).unwrap_or(0);
+            if let Some(payload) = payloads.iter().find(|payload| payload.len() > limit) {
+                tunnel.socket.report_too_large(payload, limit);
+            }
             tunnel.session.send(tunnel.id, &mut payloads);
             continue;
         }

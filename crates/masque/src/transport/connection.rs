@@ -68,6 +68,10 @@ fn accept_unidirectional(connection: noq::Connection) -> BoxFuture<Result<noq::R
     Box::pin(async move { connection.accept_uni().await })
 }
 
+fn peer(connection: &noq::Connection) -> PeerRole {
+    if connection.side().is_client() { PeerRole::Server } else { PeerRole::Client }
+}
+
 impl Connection {
     /// Wraps a connection. A stream with a frame other than DATA of more than `max_frame_bytes` is reset. A control
     /// stream with more than `max_frame_bytes` bytes in total causes the connection to be closed.
@@ -94,9 +98,8 @@ impl Connection {
         let connection = &self.opener.connection;
         while let Poll::Ready(accepted) = self.accept_unidirectional.as_mut().poll(context) {
             self.accept_unidirectional = accept_unidirectional(connection.clone());
-            let peer = if connection.side().is_client() { PeerRole::Server } else { PeerRole::Client };
-            let guard =
-                StreamValidator::Unidirectional(UnidirectionalValidator::new(peer, self.opener.max_frame_bytes));
+            let guard = UnidirectionalValidator::new(peer(connection), self.opener.max_frame_bytes);
+            let guard = StreamValidator::Unidirectional(guard);
             let stream = accepted.map_err(error::connection)?;
             self.untyped.push(RecvStream::new(stream, connection.clone(), guard, StreamEnd::default()));
         }
@@ -168,7 +171,7 @@ impl StreamOpener {
             let _ = send.set_priority(-number);
         }
         self.handles.put(u64::from(send.id()), StreamHandle { stopped: send.stopped(), ending: ending.clone() });
-        let guard = StreamValidator::Request(FrameValidator::new(self.max_frame_bytes));
+        let guard = StreamValidator::Request(FrameValidator::new(peer(&self.connection), self.max_frame_bytes));
         let receive = RecvStream::new(receive, self.connection.clone(), guard, ending.clone());
         BidiStream { send: SendStream::new(send, ending), receive }
     }

@@ -1,5 +1,6 @@
 //! Conversion of noq's errors to those of h3.
 
+use h3::error::StreamError;
 use h3::quic::{ConnectionErrorIncoming, StreamErrorIncoming};
 use noq::{ConnectionError, ReadError, WriteError};
 use std::io;
@@ -44,5 +45,20 @@ pub(super) fn write(error: WriteError) -> StreamErrorIncoming {
         WriteError::Stopped(code) => StreamErrorIncoming::StreamTerminated { error_code: code.into_inner() },
         WriteError::ConnectionLost(error) => stream(error),
         other => StreamErrorIncoming::Unknown(Box::new(other)),
+    }
+}
+
+/// Error of a stream on which the peer sent a malformed message.
+pub(super) fn malformed(reason: &'static str) -> StreamErrorIncoming {
+    StreamErrorIncoming::Unknown(format!("malformed message: {reason}").into())
+}
+
+/// Describes the failure of a stream for logs and error messages.
+#[must_use]
+pub fn reason(error: &StreamError) -> String {
+    match error {
+        // This crate's own description; h3 would add that it is undefined.
+        StreamError::Undefined(error) => error.to_string(),
+        other => other.to_string(),
     }
 }

@@ -2,13 +2,19 @@
 
 mod connection;
 mod error;
+mod field_section;
 mod frame_guard;
+mod huffman;
+mod message;
 mod one_way_guard;
+mod response;
 mod streams;
 
 pub use connection::{Connection, StreamHandle, StreamHandles, StreamOpener};
+pub use error::reason;
 pub use frame_guard::{FrameValidator, ProtocolViolation};
 pub use one_way_guard::{PeerRole, UnidirectionalValidator};
+pub use response::final_response;
 pub use streams::{BidiStream, RecvStream, SendStream, StreamEnd};
 
 /// Error codes of HTTP/3 (RFC 9114 section 8.1, RFC 9297 section 5.2) and QPACK (RFC 9204 section 6) that this crate

@@ -64,9 +64,10 @@ impl StreamValidator {
 pub struct StreamEnd(Arc<AtomicU32>);
 
 impl StreamEnd {
-    /// Causes both halves to end with this code, unless they have already ended.
+    /// Causes both halves to end with this code, unless they have already ended. The first code applies: it is the cause
+    /// of later ones.
     pub fn abort(&self, code: u32) {
-        self.0.store(code, Ordering::Relaxed);
+        let _ = self.0.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     fn code(&self) -> Option<VarInt> {
@@ -145,6 +146,11 @@ impl RecvStream {
                 self.ending.abort(code);
                 h3::quic::RecvStream::stop_sending(self, code.into());
                 Poll::Ready(Err(StreamErrorIncoming::StreamTerminated { error_code: code.into() }))
+            }
+            Err(ProtocolViolation::Malformed(reason)) => {
+                self.ending.abort(code::MESSAGE_ERROR);
+                h3::quic::RecvStream::stop_sending(self, code::MESSAGE_ERROR.into());
+                Poll::Ready(Err(error::malformed(reason)))
             }
             Err(ProtocolViolation::Connection(code)) => {
                 let connection_error = error::broken_rule(&self.connection, code);

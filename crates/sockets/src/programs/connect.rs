@@ -1,12 +1,12 @@
 //! The program `masque connect`.
 
-use super::reach::{EstablishedConnection, PeerSettings};
+use super::reach::{EstablishedConnection, Padding, PeerSettings};
 use super::{ControlChoice, ProgramError, Signals, farewell, run_error};
 use crate::tls::ServerVerification;
 use crate::{TokioEnvironment, tls};
 use fullpipe_control::RttStatistics;
-use fullpipe_masque::client::{Client, ForwarderLimits, RejectionCallback, forward};
-use fullpipe_masque::configuration;
+use fullpipe_masque::client::{Client, DatagramObstacle, ForwarderLimits, RejectionCallback, forward};
+use fullpipe_masque::configuration::{self, MIN_MTU, Mode, Mtu};
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::metrics::Metrics;
 use fullpipe_masque::target::Target;
@@ -30,8 +30,34 @@ pub struct ConnectOptions {
     pub server_name: Option<String>,
     /// Congestion control of the tunnel.
     pub control: ControlChoice,
+    /// How the mode of the tunnels is selected.
+    pub mode: ModeChoice,
     /// All other settings.
     pub settings: configuration::Client,
+}
+
+/// How the mode of tunnels is selected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModeChoice {
+    /// This mode.
+    Fixed(Mode),
+    /// Datagram mode if the connection to the proxy carries the first packets of QUIC connections, otherwise stream
+    /// mode. It is selected before the first payload and does not change.
+    Auto,
+}
+
+/// Selects the mode of all tunnels of a connection. Returns the reason why datagrams cannot carry QUIC, if there is one.
+pub(super) async fn select_mode(
+    client: Client,
+    choice: ModeChoice,
+) -> Result<(Client, Mode, Option<DatagramObstacle>), ProgramError> {
+    let mode = match choice {
+        ModeChoice::Fixed(Mode::Stream) => return Ok((client.with_mode(Mode::Stream), Mode::Stream, None)),
+        ModeChoice::Fixed(Mode::Datagram) | ModeChoice::Auto => Mode::Datagram,
+    };
+    let obstacle = client.datagram_obstacle().await.map_err(|error| ProgramError::Runtime(error.to_string()))?;
+    let mode = if choice == ModeChoice::Auto && obstacle.is_some() { Mode::Stream } else { mode };
+    Ok((client.with_mode(mode), mode, obstacle))
 }
 
 /// A tunnel's client.
@@ -57,8 +83,16 @@ pub(super) async fn to_proxy(
     configuration.transport_config(Arc::new(settings.transport()));
     let host = proxy.host.to_string();
     let name = server_name.unwrap_or(&host);
-    let EstablishedConnection { endpoint, connection, begin } =
-        PeerSettings { what: "proxy", name, configuration }.reach(&proxy).await?;
+    let size = settings.tunnel.mtu.initial();
+    let padding = (size > MIN_MTU).then(|| {
+        let smallest = configuration::Tunnel { mtu: Mtu::Fixed(MIN_MTU), ..settings.tunnel.clone() };
+        let mut fallback = configuration.clone();
+        let transport = configuration::Client { tunnel: smallest, ..settings.clone() }.transport();
+        fallback.transport_config(Arc::new(transport));
+        Padding { size, fallback }
+    });
+    let peer = PeerSettings { what: "proxy", name, configuration, padding };
+    let EstablishedConnection { endpoint, connection, begin } = peer.reach(&proxy).await?;
     let client = Client::new(Arc::new(TokioEnvironment), connection, template.clone(), settings, metrics)
         .await
         .map_err(|error| ProgramError::Runtime(error.to_string()))?;
@@ -66,21 +100,26 @@ pub(super) async fn to_proxy(
 }
 
 /// Forwards datagrams until the process receives a termination signal. The program opens one tunnel first, so that it
-/// reports a rejection immediately. Then it calls `ready` with the local address and the largest UDP payload that fits,
-/// in bytes. It calls `refused` for tunnels that fail later.
+/// reports a rejection immediately. It calls `selected` with the mode, and with the reason why datagrams cannot carry
+/// QUIC if there is one. Then it calls `ready` with the local address and the largest UDP payload that fits, in bytes.
+/// It calls `refused` for tunnels that fail later. Returns the number of payloads that did not fit and were dropped.
 ///
 /// # Errors
 /// Returns an error if an option is invalid, or if the program cannot listen on the local address. Also returns an
 /// error if the proxy cannot be reached or rejects the target, or if the connection is lost.
 pub async fn connect(
     options: ConnectOptions,
+    selected: impl FnOnce(Mode, Option<DatagramObstacle>),
     ready: impl FnOnce(SocketAddr, usize),
     refused: RejectionCallback,
-) -> Result<(), ProgramError> {
+) -> Result<u64, ProgramError> {
     let name = options.server_name.as_deref();
-    let nobody = (Arc::default(), &RttStatistics::default());
+    let metrics = Arc::<Metrics>::default();
+    let counts = (Arc::clone(&metrics), &RttStatistics::default());
     let ProxyConnection { endpoint, client, .. } =
-        to_proxy(&options.template, &options.trust, name, options.settings, &options.control, nobody).await?;
+        to_proxy(&options.template, &options.trust, name, options.settings, &options.control, counts).await?;
+    let (client, mode, obstacle) = select_mode(client, options.mode).await?;
+    selected(mode, obstacle);
     let tried = match client.open(&options.target).await {
         Ok(tunnel) => tunnel,
         Err(error) => {
@@ -111,6 +150,6 @@ pub async fn connect(
     match lost {
         Some(Ok(Err(error))) => Err(ProgramError::Runtime(error.to_string())),
         Some(Err(ended)) => Err(ProgramError::Runtime(format!("internal error (please report it): {ended}"))),
-        Some(Ok(Ok(()))) | None => Ok(()),
+        Some(Ok(Ok(()))) | None => Ok(metrics.dropped_too_large_total.get()),
     }
 }

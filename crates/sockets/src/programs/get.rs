@@ -1,14 +1,14 @@
 //! The program `http3 get`.
 
-use super::connect::{ProxyConnection, to_proxy};
+use super::connect::{ModeChoice, ProxyConnection, select_mode, to_proxy};
 use super::reach::{EstablishedConnection, PeerSettings};
 use super::{ConnectionMetrics, ControlChoice, ProgramError, TunnelMetrics, farewell, run_error};
 use crate::tls::ServerVerification;
 use crate::{TokioEnvironment, endpoint, tls};
 use bytes::Bytes;
 use fullpipe_control::RttStatistics;
-use fullpipe_masque::client::{Client, Tunnel, TunnelClosure, TunnelSocket};
-use fullpipe_masque::configuration;
+use fullpipe_masque::client::{Client, DatagramObstacle, Tunnel, TunnelClosure, TunnelSocket};
+use fullpipe_masque::configuration::{self, Mode};
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::http3;
 use fullpipe_masque::metrics::Metrics;
@@ -28,6 +28,8 @@ pub struct TunnelOptions {
     pub template: Template,
     /// Certificates that are trusted for the proxy.
     pub trust: ServerVerification,
+    /// How the mode of the tunnel is selected.
+    pub mode: ModeChoice,
     /// Settings of the tunnel.
     pub settings: configuration::Client,
     /// Congestion control of the tunnel.
@@ -77,6 +79,10 @@ pub struct GetResult {
 /// Metrics of the client's end of a tunnel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelResult {
+    /// Mode of the tunnel.
+    pub mode: Mode,
+    /// Reason why the tunnel cannot carry QUIC in datagrams, and therefore uses stream mode.
+    pub obstacle: Option<DatagramObstacle>,
     /// Time from the first packet to the proxy until the tunnel was open.
     pub set_up: Duration,
     /// Largest UDP payload in bytes that fits the tunnel at the end of the request.
@@ -124,10 +130,18 @@ pub async fn get(
     let counts = (Arc::clone(&metrics), &round_trips);
     let ProxyConnection { endpoint: outer, client, begin } =
         to_proxy(&via.template, &via.trust, None, via.settings.clone(), &via.control, counts).await?;
+    let (client, mode, obstacle) = select_mode(client, via.mode).await?;
+    if let (Mode::Datagram, Some(obstacle)) = (mode, obstacle) {
+        client.close();
+        farewell(&outer).await;
+        return Err(ProgramError::Runtime(format!("{obstacle}; use --mode auto or --mode stream")));
+    }
     let got = through(&options, &uri, &name, &client, &target, begin, store).await.map(|(got, tunnel)| {
         let figures = TunnelMetrics::new(&metrics, &round_trips);
         let lost = client.connection().stats().lost_packets;
-        let through = TunnelResult { lost, figures, congestion: congestion(client.connection()), ..tunnel };
+        let (set_up, max_payload) = tunnel;
+        let congestion = congestion(client.connection());
+        let through = TunnelResult { mode, obstacle, set_up, max_payload, lost, figures, congestion };
         GetResult { tunnel: Some(through), ..got }
     });
     client.close();
@@ -135,7 +149,8 @@ pub async fn get(
     got
 }
 
-/// Requests a URL through a tunnel of `client`. Returns the tunnel metrics that need no counters.
+/// Requests a URL through a tunnel of `client`. Also returns the time until the tunnel was open, and the largest UDP
+/// payload that fits.
 async fn through(
     options: &GetOptions,
     uri: &Uri,
@@ -144,7 +159,7 @@ async fn through(
     target: &Target,
     begin: Instant,
     store: impl FnMut(&Bytes) -> io::Result<()> + Send,
-) -> Result<(GetResult, TunnelResult), ProgramError> {
+) -> Result<(GetResult, (Duration, usize)), ProgramError> {
     let tunnel = Arc::new(client.open(target).await.map_err(|error| ProgramError::Runtime(error.to_string()))?);
     let set_up = TokioEnvironment.now() - begin;
     // Only the proxy needs the server's address; for the QUIC stack any address is sufficient.
@@ -167,7 +182,7 @@ async fn through(
         Some(ended) => ProgramError::Runtime(format!("the tunnel ended: {ended}")),
         None => failure,
     })?;
-    Ok((got, TunnelResult { set_up, max_payload: tunnel.max_payload(), ..TunnelResult::default() }))
+    Ok((got, (set_up, tunnel.max_payload())))
 }
 
 /// Reason why a tunnel has ended, if it has. Payloads that still wait in it are lost.
@@ -205,7 +220,7 @@ fn server<'a>(
         tls::client_config(&options.trust).map_err(|error| ProgramError::Usage(error.to_string()))?;
     let settings = options.control.of(&options.connection, round_trips);
     configuration.transport_config(Arc::new(settings.transport(0)));
-    Ok(PeerSettings { what: "server", name, configuration })
+    Ok(PeerSettings { what: "server", name, configuration, padding: None })
 }
 
 async fn fetch(

@@ -9,7 +9,7 @@ mod proxy;
 mod reach;
 mod serve;
 
-pub use connect::{ConnectOptions, connect};
+pub use connect::{ConnectOptions, ModeChoice, connect};
 pub use control::ControlChoice;
 pub use figures::{ConnectionMetrics, TunnelMetrics};
 pub use get::{GetOptions, GetResult, TunnelOptions, TunnelResult, get};
@@ -61,12 +61,23 @@ pub fn run<T>(program: impl Future<Output = Result<T, ProgramError>>) -> Result<
     result
 }
 
-/// The termination signals of the process. They are handled from the creation of this value on, since a caller may send
+/// What a signal requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(unix), expect(dead_code, reason = "there is no signal for it"))]
+enum Request {
+    /// The end of the process.
+    End,
+    /// To read the files again.
+    Reload,
+}
+
+/// The signals of the process. They are handled from the creation of this value on, since a caller may send
 /// one as soon as a server reports that it is ready.
 #[cfg(unix)]
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
+    hang_up: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
@@ -74,16 +85,35 @@ impl Signals {
     fn new() -> Result<Signals, ProgramError> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| signal(kind).map_err(run_error("cannot handle signals"));
-        Ok(Signals { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+        Ok(Signals {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hang_up: None,
+        })
+    }
+
+    /// Like [`Signals::new`], but SIGHUP requests a reload instead of the end of the process.
+    fn with_reload() -> Result<Signals, ProgramError> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let hang_up = signal(SignalKind::hangup()).map_err(run_error("cannot handle signals"))?;
+        Ok(Signals { hang_up: Some(hang_up), ..Signals::new()? })
+    }
+
+    /// Completes when the process receives a signal.
+    async fn next(&mut self) -> Request {
+        poll_fn(|context| {
+            if self.terminate.poll_recv(context).is_ready() || self.interrupt.poll_recv(context).is_ready() {
+                return Poll::Ready(Request::End);
+            }
+            let hang_up = self.hang_up.as_mut().map(|hang_up| hang_up.poll_recv(context));
+            if hang_up.is_some_and(|hang_up| hang_up.is_ready()) { Poll::Ready(Request::Reload) } else { Poll::Pending }
+        })
+        .await
     }
 
     /// Completes when the process receives a termination signal.
     async fn asked_to_end(&mut self) {
-        poll_fn(|context| {
-            let asked = self.terminate.poll_recv(context).is_ready() || self.interrupt.poll_recv(context).is_ready();
-            if asked { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
+        while self.next().await != Request::End {}
     }
 }
 
@@ -95,6 +125,15 @@ struct Signals;
 impl Signals {
     fn new() -> Result<Signals, ProgramError> {
         Ok(Signals)
+    }
+
+    fn with_reload() -> Result<Signals, ProgramError> {
+        Signals::new()
+    }
+
+    async fn next(&mut self) -> Request {
+        self.asked_to_end().await;
+        Request::End
     }
 
     /// Completes when the user presses Ctrl-C, or at once if it cannot be handled.

@@ -1,6 +1,6 @@
 //! The program `masque proxy`.
 
-use super::{ControlChoice, ProgramError, Signals, TunnelMetrics, farewell, metrics, run_error};
+use super::{ControlChoice, ProgramError, Request, Signals, TunnelMetrics, farewell, metrics, run_error};
 use crate::tls::ServerCredentials;
 use crate::{TokioEnvironment, endpoint, tls};
 use fullpipe_control::RttStatistics;
@@ -10,6 +10,8 @@ use fullpipe_masque::log::{Event, EventLogger};
 use fullpipe_masque::metrics::Metrics;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
 
 /// Options of the program `masque proxy`.
 #[derive(Clone, Debug)]
@@ -22,9 +24,14 @@ pub struct ProxyOptions {
     pub metrics: Option<SocketAddr>,
     /// Congestion control of the connections to clients.
     pub control: ControlChoice,
+    /// Time after a termination signal in which open tunnels may end.
+    pub drain: Duration,
     /// All other settings.
     pub settings: configuration::Proxy,
 }
+
+/// Interval of the check whether all tunnels have ended.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Passes all events on, and reports metrics when a connection ends.
 struct Telling<T> {
@@ -51,7 +58,9 @@ impl<T: Fn(TunnelMetrics) + Send + 'static> EventLogger for Telling<T> {
     }
 }
 
-/// Runs the proxy until the process receives a termination signal. Calls `ready` with the addresses on which it serves
+/// Runs the proxy until the process receives a termination signal. The proxy then sends GOAWAY and waits until all
+/// tunnels have ended, for at most the drain time or until a second signal. SIGHUP makes it read the certificate and the
+/// key again, for new connections; `reloaded` receives the result. Calls `ready` with the addresses on which it serves
 /// clients and metrics. Calls `told` with the metrics of all connections so far, when a connection ends and when the
 /// proxy stops.
 ///
@@ -61,20 +70,24 @@ pub async fn proxy(
     mut options: ProxyOptions,
     log: Arc<dyn EventLogger>,
     ready: impl FnOnce(SocketAddr, Option<SocketAddr>),
+    reloaded: impl Fn(Result<(), ProgramError>),
     told: impl Fn(TunnelMetrics) + Send + 'static,
 ) -> Result<(), ProgramError> {
     let tls = tls::server_config(&options.identity).map_err(|error| ProgramError::Usage(error.to_string()))?;
     let (metrics, round_trips) = (Arc::<Metrics>::default(), RttStatistics::default());
     options.settings.tunnel = options.control.of(&options.settings.tunnel, &round_trips);
     let transport = options.settings.transport();
+    let renewed_settings = options.settings.clone();
     let cannot_listen = format!("cannot listen on {}", options.listen);
     let endpoint =
         endpoint::bind_server(&TokioEnvironment, options.listen, tls, transport).map_err(run_error(&cannot_listen))?;
     let address = endpoint.local_addr().map_err(run_error(&cannot_listen))?;
+    options.settings.own.listening.push(address);
     let environment: Arc<dyn Environment> = Arc::new(TokioEnvironment);
     let telling = Arc::new(Telling { log, metrics: Arc::clone(&metrics), round_trips, told: Mutex::new(told) });
     let log: Arc<dyn EventLogger> = Arc::clone(&telling) as _;
     let proxy = fullpipe_masque::proxy::Proxy::new(environment, options.settings, log, Arc::clone(&metrics));
+    let open = Arc::clone(&metrics);
     let metrics_address = match options.metrics {
         Some(address) => {
             let cannot_serve = format!("cannot serve metrics on {address}");
@@ -82,11 +95,34 @@ pub async fn proxy(
         }
         None => None,
     };
-    let serving = endpoint.clone();
-    let task = tokio::spawn(async move { proxy.serve(serving).await });
-    let mut signals = Signals::new()?;
+    let (serving, served) = (endpoint.clone(), proxy.clone());
+    let task = tokio::spawn(async move { served.serve(serving).await });
+    let mut signals = Signals::with_reload()?;
     ready(address, metrics_address);
-    signals.asked_to_end().await;
+    while signals.next().await == Request::Reload {
+        // A generated certificate has no file.
+        if let ServerCredentials::SelfSigned(_) = options.identity {
+            continue;
+        }
+        let renewed = tls::server_config(&options.identity).map_err(|error| ProgramError::Runtime(error.to_string()));
+        reloaded(renewed.map(|mut configuration| {
+            configuration.transport_config(Arc::new(renewed_settings.transport()));
+            endpoint.set_server_config(Some(configuration));
+        }));
+    }
+    proxy.drain();
+    let ended = async {
+        while open.requests_open.get() > 0 {
+            tokio::time::sleep(DRAIN_INTERVAL).await;
+        }
+    };
+    let mut again = std::pin::pin!(signals.asked_to_end());
+    let mut ended = std::pin::pin!(ended);
+    let either = std::future::poll_fn(|context| match again.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => ended.as_mut().poll(context),
+    });
+    let _ = tokio::time::timeout(options.drain, either).await;
     farewell(&endpoint).await;
     task.abort();
     telling.tell();

@@ -1,5 +1,5 @@
-//! Attacks on the proxy by a client that builds HTTP/3 bytes itself, so the code under test does not determine what it
-//! sends. Each expected code cites its section. During each attack, a tunnel of another client must remain usable.
+//! Attacks on the proxy by a client, and on the client by a proxy, that build HTTP/3 bytes themselves, so the code under
+//! test does not determine what they send. Each expected code cites its section. During each attack, a tunnel of another client must remain usable.
 
 #[allow(dead_code, reason = "these tests need a part of it")]
 #[path = "../loopback/house.rs"]
@@ -10,5 +10,7 @@ mod attacker;
 mod control;
 mod floods;
 mod requests;
+mod responses;
+mod shutdown;
 mod targets;
 mod wire;

@@ -45,8 +45,11 @@ fn broken_streams(path: &str) -> Vec<(&'static str, Vec<u8>, bool, u64)> {
         ("a value longer than the section", section(&[0, 0, 0x21, b'a', 9, b'b']), false, 0x200),
         ("an integer without end", section(&[[0, 0, 0x27].as_slice(), &[0xff; 20]].concat()), false, 0x200),
         ("the largest integer", section(&[[0, 0, 0x27].as_slice(), &[0xff; 8], &[0x7f]].concat()), false, 0x200),
-        // RFC 7541 section 5.2: Huffman padding consists of ones.
+        // Section 4.5.1.2: a negative base.
+        ("a negative base", section(&[0, 0x80, 0xd1]), false, 0x200),
+        // RFC 7541 section 5.2: Huffman padding consists of fewer than eight ones.
         ("Huffman padding of zeros", section(&[0, 0, 0x21, b'a', 0x81, 0x18]), false, 0x200),
+        ("Huffman padding of a whole byte", section(&[0, 0, 0x21, b'a', 0x81, 0xff]), false, 0x200),
     ]
 }
 
@@ -96,7 +99,7 @@ fn replaced<'text>(path: &'text str, name: &'text str, value: &'text str) -> Vec
     })
 }
 
-/// RFC 9114 section 4.1.2: a malformed message is a stream error H3_MESSAGE_ERROR; a response may be sent before.
+/// RFC 9114 section 4.1.2: a malformed message is a stream error H3_MESSAGE_ERROR.
 fn malformed(path: &str) -> Vec<(&'static str, Vec<u8>)> {
     vec![
         // Section 4.2: lower case, and the characters of RFC 9110 section 5 (section 10.3).
@@ -113,18 +116,35 @@ fn malformed(path: &str) -> Vec<(&'static str, Vec<u8>)> {
         ("upgrade", with(path, "upgrade", "connect-udp")),
         ("transfer-encoding", with(path, "transfer-encoding", "chunked")),
         ("te other than trailers", with(path, "te", "gzip")),
-        // Section 4.3: pseudo-header fields of responses, and unknown ones.
+        ("te with more than trailers", with(path, "te", "trailers, gzip")),
+        // Section 4.3: pseudo-header fields of responses, unknown ones, and those after a regular field.
         ("an unknown pseudo-header field", with(path, ":x", "y")),
+        ("a pseudo-header field of responses", with(path, ":status", "200")),
+        ("a pseudo-header field after a regular one", changed(path, |fields| fields.insert(4, ("x", "y")))),
+        ("a regular field first", changed(path, |fields| fields.insert(0, ("x", "y")))),
         // Section 4.3.1, and RFC 8441 section 4 for extended CONNECT: each pseudo-header field exactly once.
         ("no method", without(path, ":method")),
         ("no scheme", without(path, ":scheme")),
         ("no authority", without(path, ":authority")),
         ("no path", without(path, ":path")),
+        ("the same path twice", with(path, ":path", path)),
+        ("another path before", changed(path, |fields| fields.insert(0, (":path", "/elsewhere")))),
+        ("another path after", with(path, ":path", "/elsewhere")),
+        ("two methods", with(path, ":method", "GET")),
+        ("two protocols", with(path, ":protocol", "connect-udp")),
+        ("no authority, but a host", changed(path, |fields| fields[3] = ("host", "localhost"))),
+        ("user information", replaced(path, ":authority", "user@localhost")),
+        ("an empty scheme", replaced(path, ":scheme", "")),
+        ("a fragment in the path", replaced(path, ":path", "/a#b")),
+        ("a protocol without CONNECT", replaced(path, ":method", "GET")),
         ("an empty path", replaced(path, ":path", "")),
         ("an empty authority", replaced(path, ":authority", "")),
         ("a path without a slash", replaced(path, ":path", "x")),
         ("a method of two words", replaced(path, ":method", "CON NECT")),
         ("another host", with(path, "host", "elsewhere")),
+        // Section 4.4: without a protocol, CONNECT has an authority with a port, and neither scheme nor path.
+        ("CONNECT with scheme and path", without(path, ":protocol")),
+        ("CONNECT without a port", headers(&[(":method", "CONNECT"), (":authority", "localhost")])),
         // RFC 9297 section 3.4: content fields, which the capsule protocol forbids.
         ("content-length", with(path, "content-length", "0")),
         ("content-type", with(path, "content-type", "text/plain")),
@@ -142,41 +162,61 @@ fn malformed_messages_abort_only_their_stream() {
         let (_steady, _receive) = attacker.tunnel(&path).await;
         let mut wrong = Vec::new();
         for (name, bytes) in malformed(&path) {
-            match attacker.ask(&bytes, false).await {
-                Outcome::Reset(0x10e) | Outcome::Status(400) => {}
-                other => wrong.push(format!("{name}: {other:x?}")),
+            let (send, mut receive) = attacker.two_way(&bytes, false).await;
+            let outcome = answer(&mut receive).await;
+            if outcome != Outcome::Reset(0x10e) {
+                wrong.push(format!("{name}: {outcome:x?}"));
+                continue;
+            }
+            let stopped = send.stopped().await.map(|code| code.map(noq::VarInt::into_inner));
+            if stopped != Ok(Some(0x10e)) {
+                wrong.push(format!("{name}: stopped with {stopped:x?}"));
             }
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
+        proxy.log.wait_for("reason=\"malformed message: a pseudo-header field follows a regular field\"", 2).await;
         attacker.connection.send_datagram([0, 0, 5].to_vec().into()).unwrap();
         assert_eq!(&attacker.connection.read_datagram().await.unwrap()[..], [0, 0, 5]);
     });
 }
 
-/// RFC 9114 section 4.3, RFC 9220 section 3, RFC 7541 section 5.2: errors that the HTTP/3 stack in use ignores or
-/// reports as lesser ones. None of these requests gains more than the corresponding valid request.
+/// RFC 9220 section 3 recommends status 501 for an unknown protocol. The HTTP/3 stack in use reports a malformed message.
 #[test]
-fn malformed_requests_that_the_stack_tolerates_gain_nothing() {
+fn unknown_protocol_aborts_only_its_stream() {
     run(async {
         let certificate = certificate();
-        let echo = echo().await;
         let proxy = proxy(&certificate, |_| {});
-        let path = path_of(echo.address);
         let attacker = Attacker::new(&certificate, proxy.address).await;
-        let elsewhere = changed(&path, |fields| fields.insert(0, (":path", "/elsewhere")));
-        let late = changed(&path, |fields| fields.insert(0, ("x", "y")));
-        for (bytes, outcome) in [
-            (with(&path, ":status", "200"), Outcome::Status(200)),
-            // The last one applies, to the policy and to the tunnel.
-            (elsewhere, Outcome::Status(200)),
-            (with(&path, ":path", "/elsewhere"), Outcome::Status(404)),
-            (late, Outcome::Status(200)),
-            // The stack reports a malformed message instead of status 501.
-            (replaced(&path, ":protocol", "connect-ip"), Outcome::Reset(0x10e)),
-            // Huffman padding of a whole byte; the request then lacks required fields.
-            (frame(HEADERS, &[0, 0, 0x21, b'a', 0x81, 0xff]), Outcome::Reset(0x10e)),
+        let path = path_of("127.0.0.1:9".parse().unwrap());
+        let request = replaced(&path, ":protocol", "connect-ip");
+        assert_eq!(attacker.ask(&request, false).await, Outcome::Reset(0x10e));
+        // CONNECT without a protocol is well-formed (RFC 9114 section 4.4), but not supported.
+        let connect = headers(&[(":method", "CONNECT"), (":authority", "localhost:443")]);
+        assert_eq!(attacker.ask(&connect, false).await, Outcome::Status(501));
+        let _tunnel = attacker.tunnel(&path).await;
+    });
+}
+
+/// The file server reads the content of a request only if its length is announced.
+#[test]
+fn file_server_resets_malformed_requests() {
+    run(async {
+        let certificate = certificate();
+        let attacker = Attacker::new(&certificate, serve(&certificate)).await;
+        let get = |more: &[(&'static str, &'static str)]| {
+            let fields = [(":method", "GET"), (":scheme", "https"), (":authority", "localhost"), (":path", "/5")];
+            headers(&[&fields, more].concat())
+        };
+        let two = get(&[("content-length", "2")]);
+        for (bytes, expected) in [
+            (get(&[("x", "y"), (":path", "/6")]), Outcome::Reset(0x10e)),
+            ([two.clone(), frame(DATA, b"a")].concat(), Outcome::Reset(0x10e)),
+            ([two.clone(), frame(DATA, b"a"), frame(DATA, b"bc")].concat(), Outcome::Reset(0x10e)),
+            ([two.clone(), frame(DATA, b"ab"), headers(&[(":path", "/")])].concat(), Outcome::Reset(0x10e)),
+            ([two, frame(DATA, b"ab"), headers(&[("x", "y")])].concat(), Outcome::Status(200)),
+            (get(&[]), Outcome::Status(200)),
         ] {
-            assert_eq!(attacker.ask(&bytes, false).await, outcome);
+            assert_eq!(attacker.ask(&bytes, true).await, expected);
         }
     });
 }

@@ -6,7 +6,7 @@ use crate::wire;
 use bytes::{Buf, Bytes, BytesMut};
 use fullpipe_masque::client::Error;
 use fullpipe_masque::{capsule, datagram, varint};
-use http::{Method, Request, StatusCode};
+use http::{Method, StatusCode};
 
 #[test]
 fn bad_requests_get_their_status_while_others_are_served() {
@@ -36,14 +36,8 @@ fn bad_requests_get_their_status_while_others_are_served() {
         let mut post = tunnel(&good);
         *post.method_mut() = Method::POST;
         post.extensions_mut().clear();
-        let mut plain = Request::connect("localhost:443").body(()).unwrap();
-        *plain.uri_mut() = format!("https://localhost{good}").parse().unwrap();
-        let mut length = tunnel(&good);
-        length.headers_mut().insert("content-length", 0.into());
-        for (request, expected) in [(post, 405), (plain, 501), (length, 400)] {
-            let mut stream = raw.request(request).await.unwrap();
-            assert_eq!(stream.recv_response().await.unwrap().status().as_u16(), expected);
-        }
+        let mut stream = raw.request(post).await.unwrap();
+        assert_eq!(stream.recv_response().await.unwrap().status().as_u16(), 405);
         bystander.is_served().await;
         // Header sections slightly and far above the limit, from a client that ignores the proxy's settings.
         for (number, bytes) in [20_000, 100_000].into_iter().enumerate() {

@@ -91,11 +91,15 @@ impl Body for Pieces {
     }
 }
 
+/// Binds an endpoint of a server.
+pub(crate) fn bind(certificate: &Certificate, transport: noq::TransportConfig) -> noq::Endpoint {
+    let tls = tls::server_config(&certificate.identity()).unwrap();
+    endpoint::bind_server(&TokioEnvironment, LOCAL.parse().unwrap(), tls, transport).unwrap()
+}
+
 /// Starts a server and returns its address.
 pub(crate) fn serve(certificate: &Certificate) -> SocketAddr {
-    let tls = tls::server_config(&certificate.identity()).unwrap();
-    let transport = configuration::Tunnel::default().transport(100);
-    let endpoint = endpoint::bind_server(&TokioEnvironment, LOCAL.parse().unwrap(), tls, transport).unwrap();
+    let endpoint = bind(certificate, configuration::Tunnel::default().transport(100));
     let address = endpoint.local_addr().unwrap();
     let server = http3::Server::new(environment(), Arc::new(Generated), |_, _, _| {});
     environment().spawn(Box::pin(async move { server.serve(endpoint).await }));
@@ -131,6 +135,7 @@ impl Lines {
 }
 
 pub(crate) struct RunningProxy {
+    pub(crate) proxy: Proxy,
     pub(crate) address: SocketAddr,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) log: Arc<Lines>,
@@ -188,14 +193,14 @@ pub(crate) fn proxy_in(
     let mut settings = configuration::Proxy::new(template.clone());
     settings.policy.allow_private = true;
     change(&mut settings);
-    let tls = tls::server_config(&certificate.identity()).unwrap();
-    let endpoint = endpoint::bind_server(&TokioEnvironment, LOCAL.parse().unwrap(), tls, settings.transport()).unwrap();
+    let endpoint = bind(certificate, settings.transport());
     let address = endpoint.local_addr().unwrap();
     let (log, metrics) = (Arc::new(Lines::default()), Arc::default());
     let template = settings.template.clone();
     let proxy = Proxy::new(world, settings, Arc::clone(&log) as Arc<dyn EventLogger>, Arc::clone(&metrics));
-    environment().spawn(Box::pin(async move { proxy.serve(endpoint).await }));
-    RunningProxy { address, metrics, log, template }
+    let serving = proxy.clone();
+    environment().spawn(Box::pin(async move { serving.serve(endpoint).await }));
+    RunningProxy { proxy, address, metrics, log, template }
 }
 
 /// Opens an HTTP/3 connection to `address`.

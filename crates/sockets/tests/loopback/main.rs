@@ -3,6 +3,7 @@
 mod abuse;
 #[allow(dead_code, reason = "the other tests of this crate need the rest")]
 mod house;
+mod loops;
 mod raw;
 mod transfers;
 mod tunnels;

@@ -1,0 +1,190 @@
+//! What an operator of a proxy needs: its end, new certificates, metrics, and messages about wrong options.
+
+use crate::processes::*;
+use rustix::process::Signal;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::path::Path;
+use std::time::Duration;
+
+/// A target that echoes every datagram. Its thread ends with the process.
+fn echo() -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let address = socket.local_addr().expect("it is bound").to_string();
+    std::thread::spawn(move || {
+        let mut room = [0; 2000];
+        while let Ok((length, from)) = socket.recv_from(&mut room) {
+            let _ = socket.send_to(&room[..length], from);
+        }
+    });
+    address
+}
+
+/// A local program whose datagrams a `masque connect` forwards.
+struct Sender(UdpSocket);
+
+impl Sender {
+    fn new(port: &Server) -> Sender {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        socket.connect(&port.address).expect("a local address");
+        Sender(socket)
+    }
+
+    fn exchange(&self, payload: &[u8]) {
+        self.0.send(payload).expect("it leaves");
+        let mut room = [0; 2000];
+        let length = self.0.recv(&mut room).expect("it comes back");
+        assert_eq!(&room[..length], payload);
+    }
+}
+
+fn connect(proxy: &str, target: &str, trust: &[&str]) -> Server {
+    let via = template(proxy);
+    let arguments = ["masque", "connect", "--template", &via, "--target", target, "--listen", "127.0.0.1:0"];
+    Server::start(&[&arguments, trust].concat())
+}
+
+/// Tries to reach a proxy for a target that it denies: the status shows that it serves new connections.
+fn refusal(proxy: &str, trust: &[&str]) -> String {
+    let via = template(proxy);
+    let get = ["http3", "get", "https://192.0.2.1/", "--via", &via];
+    errors(&command(&[&get, trust].concat()).output().expect("it starts"))
+}
+
+#[test]
+fn sigterm_rejects_new_connections_and_waits_for_open_tunnels() {
+    let (here, target) = (["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed"], echo());
+    // The limit is longer than the test.
+    let proxy = Server::start(&[&here[..], &["--allow", "127.0.0.1", "--drain", "10min"]].concat());
+    let port = connect(&proxy.address, &target, &["--insecure"]);
+    let sender = Sender::new(&port);
+    sender.exchange(b"before");
+    assert!(refusal(&proxy.address, &["--insecure"]).contains("403"));
+    proxy.signal(Signal::TERM);
+    while refusal(&proxy.address, &["--insecure"]).contains("403") {}
+    sender.exchange(b"after");
+    port.stop();
+    // The last tunnel has ended.
+    proxy.ended();
+    // Without a limit, the tunnel ends at once.
+    let proxy = Server::start(&[&here[..], &["--allow", "127.0.0.1", "--drain", "0s"]].concat());
+    let port = connect(&proxy.address, &target, &["--insecure"]);
+    Sender::new(&port).exchange(b"before");
+    proxy.stop();
+}
+
+#[test]
+fn second_signal_ends_the_proxy_despite_open_tunnels() {
+    let target = echo();
+    let here = ["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--allow-private", "--drain", "10min"];
+    let proxy = Server::start(&here);
+    let port = connect(&proxy.address, &target, &["--insecure"]);
+    Sender::new(&port).exchange(b"before");
+    proxy.signal(Signal::TERM);
+    while refusal(&proxy.address, &["--insecure"]).contains("403") {}
+    proxy.stop();
+}
+
+#[test]
+fn sighup_replaces_the_certificate_and_keeps_tunnels() {
+    let (old, new, target) = (folder("old-certificate"), folder("new-certificate"), echo());
+    let used = folder("used-certificate");
+    let replace = |from: &Path| {
+        for file in ["cert.pem", "key.pem"] {
+            std::fs::copy(from.join(file), used.join(file)).expect("a file");
+        }
+    };
+    replace(&old);
+    let (cert, key) = (used.join("cert.pem"), used.join("key.pem"));
+    let identity = ["--listen", "127.0.0.1:0", "--cert", text(&cert), "--key", text(&key)];
+    let mut proxy =
+        Server::start(&[&["masque", "proxy"], &identity[..], &["--allow", "127.0.0.1", "--drain", "0s"]].concat());
+    let (old, new) = (old.join("cert.pem"), new.join("cert.pem"));
+    let port = connect(&proxy.address, &target, &["--ca", text(&old)]);
+    let sender = Sender::new(&port);
+    sender.exchange(b"before");
+    replace(new.parent().expect("a folder"));
+    proxy.signal(Signal::HUP);
+    assert_eq!(proxy.line(), "event=reloaded");
+    assert!(!refusal(&proxy.address, &["--ca", text(&old)]).contains("403"));
+    assert!(refusal(&proxy.address, &["--ca", text(&new)]).contains("403"));
+    sender.exchange(b"after");
+    assert!(proxy.line().contains("event=refused"));
+    // Wrong files change nothing.
+    std::fs::copy(&cert, &key).expect("a file");
+    proxy.signal(Signal::HUP);
+    let line = proxy.line();
+    let expected = "key.pem: the file contains no private key; expected PEM with a section PRIVATE KEY";
+    assert!(line.starts_with("event=reload-failed") && line.contains(expected), "{line}");
+    assert!(refusal(&proxy.address, &["--ca", text(&new)]).contains("403"));
+    sender.exchange(b"at last");
+    port.stop();
+    proxy.stop();
+}
+
+/// Status line and headers of the response, and its body.
+fn request(address: &str, head: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    // A service of one connection at a time would need longer for the silent ones: 5 s each.
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+    stream.write_all(format!("{head}\r\nHost: a\r\nConnection: close\r\n\r\n").as_bytes()).expect("it listens");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an empty line");
+    (head.into(), body.into())
+}
+
+#[test]
+fn metrics_service_answers_by_path_and_method_despite_silent_connections() {
+    let here = ["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--metrics", "127.0.0.1:0"];
+    let mut proxy = Server::start(&here);
+    let address = proxy.line().strip_prefix("metrics on ").expect("their address").to_owned();
+    let mut silent: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&address).expect("it listens")).collect();
+    for stream in &mut silent[..20] {
+        stream.write_all(b"GET /met").expect("it listens");
+    }
+    // RFC 9110 sections 9.3.2, 15.5.5 and 15.5.6.
+    for (head, status, body) in [
+        ("GET /metrics HTTP/1.1", "200 OK", "# HELP fullpipe_masque_connections_open"),
+        ("GET /metrics?x=y HTTP/1.1", "200 OK", "# HELP fullpipe_masque_connections_open"),
+        ("HEAD /metrics HTTP/1.1", "200 OK", ""),
+        ("GET /healthz HTTP/1.1", "200 OK", "ok\n"),
+        ("GET / HTTP/1.1", "404 Not Found", "not found"),
+        ("GET /metrics/ HTTP/1.1", "404 Not Found", "not found"),
+        ("POST /metrics HTTP/1.1\r\nContent-Length: 0", "405 Method Not Allowed", "method not allowed"),
+        ("DELETE /healthz HTTP/1.1", "405 Method Not Allowed", "method not allowed"),
+    ] {
+        let (given, content) = request(&address, head);
+        assert!(given.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head}: {given}");
+        assert!(content.starts_with(body) && content.is_empty() == body.is_empty(), "{head}: {content}");
+        assert_eq!(given.to_lowercase().contains("allow: get, head"), status.starts_with("405"), "{head}: {given}");
+    }
+    // The service closes them.
+    for stream in &mut silent {
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    proxy.stop();
+}
+
+#[test]
+fn wrong_options_and_files_are_named() {
+    let folder = folder("wrong-options");
+    let cert = folder.join("cert.pem");
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let busy = socket.local_addr().expect("it is bound").to_string();
+    let listen = ["masque", "proxy", "--listen", "127.0.0.1:0"];
+    for (more, status, words) in [
+        (&["--self-signed", "--token", ""][..], 2, "--token"),
+        (&["--self-signed", "--token", "a b"], 2, "expected ASCII characters without spaces"),
+        (&["--self-signed", "--max-requests", "0"], 2, "--max-requests"),
+        (&["--self-signed", "--max-connections", "0"], 2, "--max-connections"),
+        (&["--cert", text(&cert), "--key", text(&cert)], 2, "the file contains no private key"),
+    ] {
+        let output = command(&[&listen[..], more].concat()).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(status), "{more:?}: {}", errors(&output));
+        assert!(errors(&output).contains(words), "{more:?}: {}", errors(&output));
+    }
+    let output = command(&["masque", "proxy", "--listen", &busy, "--self-signed"]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains(&format!("cannot listen on {busy}: ")), "{}", errors(&output));
+}
