@@ -18,6 +18,8 @@ fn ip(arguments: &str) -> bool {
 impl Namespaces {
     fn new() -> Namespaces {
         let namespaces = Namespaces;
+        // Those of a test that was killed.
+        namespaces.delete();
         for arguments in [
             format!("netns add {NEAR}"),
             format!("netns add {FAR}"),
@@ -34,11 +36,17 @@ impl Namespaces {
     }
 }
 
-impl Drop for Namespaces {
-    fn drop(&mut self) {
+impl Namespaces {
+    fn delete(&self) {
         for name in [NEAR, FAR] {
             let _ = ip(&format!("netns delete {name}"));
         }
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        self.delete();
     }
 }
 
@@ -66,12 +74,15 @@ fn target_learns_the_size_that_fits_the_tunnel() {
     line(&mut said, "ready");
     let here = ["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--allow-private"];
     let mut proxy = Ended(start(NEAR, fullpipe, &[&here[..], &["--tunnel-mtu", "1243"]].concat()));
-    let address = line(BufReader::new(proxy.0.stderr.take().expect("it is piped")), "listening on ");
+    // A command ends when nothing reads its standard error, so the readers stay until the end.
+    let mut of_proxy = BufReader::new(proxy.0.stderr.take().expect("it is piped"));
+    let address = line(&mut of_proxy, "listening on ");
     let via = format!("https://{address}/.well-known/masque/udp/{{target_host}}/{{target_port}}/");
     let connect = ["masque", "connect", "--target", "10.77.0.2:5000", "--listen", "127.0.0.1:0", "--insecure"];
     let more = ["--tunnel-mtu", "1243", "--template", &via];
     let mut client = Ended(start(NEAR, fullpipe, &[&connect[..], &more].concat()));
-    let port = line(BufReader::new(client.0.stderr.take().expect("it is piped")), "listening on ");
+    let mut of_client = BufReader::new(client.0.stderr.take().expect("it is piped"));
+    let port = line(&mut of_client, "listening on ");
     let send = "import socket, sys; host, port = sys.argv[1].split(':'); \
                 socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', (host, int(port)))";
     let sent = start(NEAR, "python3", &["-c", send, &port]).wait().expect("it ends");

@@ -10,6 +10,7 @@ own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 own.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
 own.bind((sys.argv[1], int(sys.argv[2])))
 print("ready", flush=True)
+own.settimeout(60)
 _, peer = own.recvfrom(2000)
 own.connect(peer)
 deadline = time.monotonic() + 30
