@@ -3,9 +3,11 @@
 //!
 //! * [`phy`]: rates, durations, interframe spaces and packet error rates, as pure functions.
 //! * [`frame`] and [`aggregate`]: sizes of frames, and limits of aggregates.
+//! * [`contention`]: DCF and EDCA.
 //!
 //! Clauses and tables without another source are those of IEEE Std 802.11-2020.
 
 pub mod aggregate;
+pub mod contention;
 pub mod frame;
 pub mod phy;

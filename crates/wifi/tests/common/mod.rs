@@ -44,6 +44,11 @@ impl Values {
         first_number(self.text(key))
     }
 
+    /// The first key that begins with `prefix`.
+    pub(crate) fn key(&self, prefix: &str) -> &str {
+        self.0.keys().find(|key| key.starts_with(prefix)).unwrap_or_else(|| panic!("no `{prefix}` in {self:?}"))
+    }
+
     pub(crate) fn integer(&self, key: &str) -> u64 {
         self.number(key) as u64
     }
