@@ -187,6 +187,11 @@ impl Contention {
         self.contenders[contender as usize].failures
     }
 
+    /// Returns when the medium becomes or became idle.
+    pub fn idle_from(&self) -> Instant {
+        self.idle_from
+    }
+
     /// Returns whether the contender has requested access and not transmitted yet.
     pub fn is_waiting(&self, contender: u32) -> bool {
         self.contenders[contender as usize].waiting

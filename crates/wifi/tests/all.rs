@@ -1,5 +1,9 @@
 //! All tests of the crate in one binary, which saves the compilation and linking of one binary per file.
 
+mod block_ack;
+mod bss;
+mod channel;
 mod common;
 mod contention;
 mod phy;
+mod traffic;

@@ -74,6 +74,17 @@ impl ErrorModel {
     }
 }
 
+impl ErrorModel {
+    /// Returns the probability that one bit is wrong: by the NIST model for OFDM-based rates.
+    pub fn bit_error_rate(rate: PhyRate, snr_db: f64) -> f64 {
+        match rate {
+            PhyRate::Dsss(rate, _) => dsss_error_rate(rate, snr_db, 1),
+            PhyRate::Ofdm(rate) => nist_bit_error_rate(rate.scheme(), snr_db),
+            PhyRate::Ht(rate) | PhyRate::Vht(rate) => nist_bit_error_rate(rate.scheme(), snr_db),
+        }
+    }
+}
+
 /// Points of one table: SNR in dB, and error rate.
 type Curve = Vec<(f64, f64)>;
 

@@ -1,5 +1,7 @@
 //! The vectors of `tests/data`, and the checks of their rows.
 
+pub(crate) mod saturated;
+
 use fullpipe_wifi::phy::{
     Band, ChannelWidth, DsssRate, DurationRule, GuardInterval, MultiStreamRate, OfdmRate, PhyRate, Preamble,
 };
@@ -12,6 +14,7 @@ pub(crate) struct Row {
     pub(crate) group: String,
     pub(crate) inputs: Values,
     pub(crate) expected: Values,
+    tolerance: String,
 }
 
 /// `key=value` pairs, and words without a value.
@@ -42,6 +45,16 @@ impl Values {
     /// The number at the beginning of a value: `3 (22 MHz)` is 3.
     pub(crate) fn number(&self, key: &str) -> f64 {
         first_number(self.text(key))
+    }
+
+    /// Whether a key contains these words.
+    pub(crate) fn has_key_with(&self, words: &str) -> bool {
+        self.0.keys().any(|key| key.contains(words))
+    }
+
+    /// The numbers at the beginning of a value, up to the first word that is none.
+    pub(crate) fn numbers(&self, key: &str) -> Vec<f64> {
+        self.text(key).split_whitespace().map_while(|word| word.parse().ok()).collect()
     }
 
     /// The first key that begins with `prefix`.
@@ -81,6 +94,7 @@ pub(crate) fn vectors(group: &str) -> Vec<Row> {
         group: row[1].clone(),
         inputs: Values::parse(&row[2]),
         expected: Values::parse(&row[3]),
+        tolerance: row[4].clone(),
     });
     let rows: Vec<Row> = rows.filter(|row| row.group == group && !row.is_ax()).collect();
     assert!(!rows.is_empty(), "no rows in group {group}");
@@ -98,6 +112,12 @@ impl Row {
     fn is_ax(&self) -> bool {
         let phy = |key| self.inputs.get(key).unwrap_or_default();
         phy("phy") == "he" || phy("phy") == "ax" || phy("answers").starts_with("he")
+    }
+
+    /// A relative tolerance such as `0.6 %`.
+    pub(crate) fn tolerance(&self) -> f64 {
+        assert!(self.tolerance.ends_with(" %"), "{}", self.tolerance);
+        first_number(&self.tolerance) / 100.0
     }
 
     /// The rate of the inputs `phy`, `rate`, `mcs`, ...

@@ -1,0 +1,236 @@
+//! The configuration of a basic service set.
+
+use crate::aggregate::AggregateLimits;
+use crate::airtime::StationOrder;
+use crate::channel::ChannelConfig;
+use crate::contention::FreezeRule;
+use crate::phy::{AccessCategory, AccessParameters, DurationRule, ErrorModel, PhyRate, Preamble, Standard};
+use crate::queue::ApQueue;
+use crate::rate_control::RateControlConfig;
+use fullpipe_units::Instant;
+use std::fmt;
+
+/// When RTS and CTS precede a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RtsPolicy {
+    /// Never, except for rates for which rate control demands it.
+    Never,
+    /// If the PSDU is larger than this number of bytes (dot11RTSThreshold).
+    Above(u64),
+}
+
+/// When nodes may transmit again after a frame without a response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailureTiming {
+    /// The senders wait for the ACK or CTS timeout and then their interframe space. After a collision the other nodes have
+    /// detected only energy, and wait their interframe space. After a frame that was lost to noise they wait as long as
+    /// its Duration field states. This meets runs of ns-3.
+    #[default]
+    Timeout,
+    /// All nodes wait their interframe space from the end of the frame, as in analytical models.
+    Immediate,
+}
+
+/// A station.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StationConfig {
+    /// Name, which selects its random streams.
+    pub name: String,
+    /// Distance to the access point in m.
+    pub distance_m: f64,
+    /// Additional loss in dB, from the given instants on. The instants ascend. Before the first there is none.
+    pub shadowing: Vec<(Instant, f64)>,
+    /// Rate control of the access point for frames to the station.
+    pub downlink: RateControlConfig,
+    /// Rate control of the station.
+    pub uplink: RateControlConfig,
+}
+
+impl StationConfig {
+    /// Returns a station without shadowing, with the same rate control in both directions.
+    pub fn new(name: &str, distance_m: f64, rate_control: RateControlConfig) -> Self {
+        StationConfig {
+            name: name.to_owned(),
+            distance_m,
+            shadowing: Vec::new(),
+            downlink: rate_control,
+            uplink: rate_control,
+        }
+    }
+}
+
+/// The configuration of an access point and its stations.
+///
+/// ```
+/// use fullpipe_wifi::config::{Config, StationConfig};
+/// use fullpipe_wifi::phy::{OfdmRate, PhyRate, Standard};
+/// use fullpipe_wifi::rate_control::RateControlConfig;
+/// let rate = RateControlConfig::Constant(PhyRate::Ofdm(OfdmRate::Mbps54));
+/// let mut config = Config::new("lan", 1, Standard::A);
+/// config.stations.push(StationConfig::new("laptop", 5.0, rate));
+/// assert!(config.check().is_ok());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Name, which selects the random streams.
+    pub name: String,
+    /// Seed of the random streams.
+    pub seed: u64,
+    /// The standard.
+    pub standard: Standard,
+    /// Preamble of 802.11b.
+    pub preamble: Preamble,
+    /// Basic rates.
+    pub basic: Vec<PhyRate>,
+    /// Rate of RTS frames; the CTS has the basic rate that answers it.
+    pub rts_rate: PhyRate,
+    /// Whether frames have QoS headers and EDCA replaces DCF.
+    pub qos: bool,
+    /// How backoff counters change when the medium becomes busy.
+    pub freeze: FreezeRule,
+    /// Rules for the duration of PPDUs.
+    pub durations: DurationRule,
+    /// Contention parameters of stations, by access category. Without QoS, those of best effort apply.
+    pub station_access: [AccessParameters; 4],
+    /// Contention parameters of the access point.
+    pub ap_access: [AccessParameters; 4],
+    /// Transmissions of a frame before it is given up (dot11ShortRetryLimit).
+    pub retry_limit: u16,
+    /// Limits of aggregates, in addition to those of the PHY.
+    pub aggregate: AggregateLimits,
+    /// When RTS and CTS are used.
+    pub rts: RtsPolicy,
+    /// When nodes may transmit again after a failure.
+    pub failure_timing: FailureTiming,
+    /// The radio channel.
+    pub channel: ChannelConfig,
+    /// Packet errors; `None`: only collisions cause losses.
+    pub errors: Option<ErrorModel>,
+    /// Queues of the access point.
+    pub ap_queue: ApQueue,
+    /// In which order the access point serves its stations.
+    pub order: StationOrder,
+    /// Limit of the queue of a station per access category, in packets.
+    pub station_packets: u32,
+    /// The stations.
+    pub stations: Vec<StationConfig>,
+}
+
+impl Config {
+    /// Returns the configuration of an access point without stations, with the defaults of the standard and of Linux.
+    pub fn new(name: &str, seed: u64, standard: Standard) -> Self {
+        let preamble = Preamble::default();
+        let timing = standard.timing(preamble);
+        let qos = standard.has_qos();
+        let dsss = standard == Standard::B;
+        let access = AccessCategory::ALL.map(|category| if qos { timing.edca(category, dsss) } else { timing.dcf() });
+        let basic = standard.basic_rates(preamble);
+        Config {
+            name: name.to_owned(),
+            seed,
+            standard,
+            preamble,
+            rts_rate: basic[basic.len() - 1],
+            basic,
+            qos,
+            freeze: if qos { FreezeRule::Edca } else { FreezeRule::Dcf },
+            durations: DurationRule::Standard,
+            station_access: access,
+            ap_access: access,
+            retry_limit: 7,
+            aggregate: AggregateLimits {
+                mpdus: AggregateLimits::WINDOW,
+                bytes: u64::MAX,
+                ppdu: crate::aggregate::MAX_PPDU,
+            },
+            rts: RtsPolicy::Never,
+            failure_timing: FailureTiming::default(),
+            channel: ChannelConfig::default(),
+            errors: Some(ErrorModel::default()),
+            ap_queue: ApQueue::default(),
+            order: StationOrder::LINUX,
+            station_packets: 1000,
+            stations: Vec::new(),
+        }
+    }
+
+    /// Checks that the configuration is possible.
+    ///
+    /// # Errors
+    /// If a value is out of its range, or a rate is not one of the standard; the error states which.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let error = |text: String| Err(ConfigError(text));
+        if self.stations.is_empty() || self.stations.len() > 2007 {
+            let found = self.stations.len();
+            // The association identifier has 2007 values (clause 9.4.1.8).
+            return error(format!("{found} stations: an access point has 1 to 2007"));
+        }
+        for access in self.station_access.iter().chain(&self.ap_access) {
+            if access.aifsn == 0 || access.aifsn > 15 {
+                return error(format!("AIFSN {}: the range is 1 to 15", access.aifsn));
+            }
+            if access.cw_min > access.cw_max || access.cw_max > 32_767 {
+                let (cw_min, cw_max) = (access.cw_min, access.cw_max);
+                return error(format!(
+                    "contention window {cw_min} to {cw_max}: the range is 0 to 32767, in ascending order"
+                ));
+            }
+        }
+        if self.retry_limit == 0 {
+            return error("retry limit 0: a frame is transmitted at least once".to_owned());
+        }
+        if self.aggregate.mpdus == 0 || self.aggregate.mpdus > AggregateLimits::WINDOW {
+            let found = self.aggregate.mpdus;
+            return error(format!("aggregates of {found} MPDUs: the range is 1 to {}", AggregateLimits::WINDOW));
+        }
+        let control = self.basic.iter().chain([&self.rts_rate]);
+        let same_family = |rate: &&PhyRate| {
+            matches!((rate, self.standard), (PhyRate::Dsss(..), Standard::B) | (PhyRate::Ofdm(_), _))
+                && self.standard.permits(**rate)
+        };
+        if let Some(rate) = control.clone().find(|rate| !same_family(rate)) {
+            return error(format!("{rate} cannot be a rate of control frames of this standard"));
+        }
+        if self.basic.is_empty() {
+            return error("there are no basic rates".to_owned());
+        }
+        self.stations.iter().try_for_each(|station| self.check_station(station))
+    }
+
+    fn check_station(&self, station: &StationConfig) -> Result<(), ConfigError> {
+        let error = |text: String| Err(ConfigError(format!("station {}: {text}", station.name)));
+        let losses = station.shadowing.iter().map(|(_, loss)| *loss);
+        if let Some(found) = losses.chain([station.distance_m]).find(|value| !value.is_finite()) {
+            return error(format!("{found} is not a finite number"));
+        }
+        if station.distance_m < 0.0 {
+            return error(format!("the distance {} m is negative", station.distance_m));
+        }
+        if !station.shadowing.is_sorted_by_key(|(from, _)| *from) {
+            return error("the instants of its shadowing do not ascend".to_owned());
+        }
+        for control in [&station.downlink, &station.uplink] {
+            let streams = match control {
+                RateControlConfig::Constant(rate) if self.standard.permits(*rate) => rate.streams(),
+                RateControlConfig::Constant(rate) => return error(format!("{rate} is not a rate of this standard")),
+                RateControlConfig::Ideal { capabilities, .. } => capabilities.streams,
+            };
+            if !(1..=4).contains(&streams) {
+                return error(format!("{streams} spatial streams: the range is 1 to 4"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An impossible configuration. The text states the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
