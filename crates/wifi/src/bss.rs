@@ -224,15 +224,16 @@ impl BasicServiceSet {
         let links = LinkDirection::BOTH.into_iter().flat_map(|direction| {
             let (name, context, config) = (&name, &context, &config);
             config.stations.iter().map(move |station| {
-                let (control, purpose) = match direction {
-                    LinkDirection::Downlink => (&station.downlink, "downlink losses"),
-                    LinkDirection::Uplink => (&station.uplink, "uplink losses"),
+                let (control, purpose, sampling) = match direction {
+                    LinkDirection::Downlink => (&station.downlink, "downlink losses", "downlink rate samples"),
+                    LinkDirection::Uplink => (&station.uplink, "uplink losses", "uplink rate samples"),
                 };
+                let stream = |purpose| RandomStream::new(config.seed, &name(&station.name), purpose);
                 Link {
-                    control: RateControl::new(control, context),
+                    control: RateControl::new(control, context, stream(sampling)),
                     received_dbm: config.channel.received_dbm(station.distance_m, 0.0),
                     qualities: BTreeMap::new(),
-                    losses: RandomStream::new(config.seed, &name(&station.name), purpose),
+                    losses: stream(purpose),
                     counters: LinkCounters::default(),
                     last: None,
                 }
@@ -891,7 +892,7 @@ impl BasicServiceSet {
             report_mpdu(outcome, at, counters, reports);
         });
         if let Some(rate) = plan.rate {
-            link.control.report(at, rate, plan.mpdus.len() as u32, successes);
+            link.control.report(rate, plan.mpdus.len() as u32, successes);
         }
         if self.direction(plan.link) == LinkDirection::Downlink && !self.traffic[plan.traffic].has_packets() {
             let station = self.station(plan.link);

@@ -214,6 +214,10 @@ impl Config {
                 RateControlConfig::Constant(rate) if self.standard.permits(*rate) => rate.streams(),
                 RateControlConfig::Constant(rate) => return error(format!("{rate} is not a rate of this standard")),
                 RateControlConfig::Ideal { capabilities, .. } => capabilities.streams,
+                RateControlConfig::MinstrelHt(_) if !self.standard.has_qos() => {
+                    return error("Minstrel-HT has the rates of 802.11n and ac only".to_owned());
+                }
+                RateControlConfig::MinstrelHt(capabilities) => capabilities.streams,
             };
             if !(1..=4).contains(&streams) {
                 return error(format!("{streams} spatial streams: the range is 1 to 4"));

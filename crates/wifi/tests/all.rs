@@ -6,4 +6,5 @@ mod channel;
 mod common;
 mod contention;
 mod phy;
+mod rate_control;
 mod traffic;

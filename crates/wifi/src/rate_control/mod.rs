@@ -1,14 +1,16 @@
 //! Rate control: the selection of the rate of each PPDU.
 
 mod ideal;
+pub mod minstrel;
 
 pub use ideal::{Ideal, IdealTarget};
+pub use minstrel::MinstrelHt;
 
 use crate::channel::ChannelConfig;
 use crate::phy::{
     ChannelWidth, DsssRate, ErrorModel, GuardInterval, MultiStreamRate, OfdmRate, PhyRate, Preamble, Standard,
 };
-use fullpipe_units::Instant;
+use fullpipe_units::{Instant, RandomStream};
 
 /// How a node selects rates for frames to another node.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +24,8 @@ pub enum RateControlConfig {
         /// What the SNR must permit.
         target: IdealTarget,
     },
+    /// Minstrel-HT with the rates of the capabilities. For 802.11n and ac.
+    MinstrelHt(Capabilities),
 }
 
 /// What both nodes can transmit and receive.
@@ -101,29 +105,39 @@ pub enum RateControl {
     Constant(PhyRate),
     /// See [`Ideal`].
     Ideal(Ideal),
+    /// See [`MinstrelHt`].
+    MinstrelHt(Box<MinstrelHt>),
 }
 
 impl RateControl {
-    /// Returns rate control in its initial state.
-    pub fn new(config: &RateControlConfig, context: &RateContext<'_>) -> Self {
+    /// Returns rate control in its initial state. Only Minstrel-HT uses the random stream.
+    pub fn new(config: &RateControlConfig, context: &RateContext<'_>, random: RandomStream) -> Self {
         match config {
             RateControlConfig::Constant(rate) => RateControl::Constant(*rate),
             RateControlConfig::Ideal { capabilities, target } => {
                 RateControl::Ideal(Ideal::new(capabilities, *target, context))
+            }
+            RateControlConfig::MinstrelHt(capabilities) => {
+                RateControl::MinstrelHt(Box::new(MinstrelHt::new(capabilities, context.standard, random)))
             }
         }
     }
 
     /// Returns the rate of the next PPDU. `failures` is the number of transmissions of the same frame that have failed in
     /// succession; `received_dbm` is the power at the receiver.
-    pub fn select(&mut self, _now: Instant, _failures: u32, received_dbm: f64) -> RateDecision {
+    pub fn select(&mut self, now: Instant, failures: u32, received_dbm: f64) -> RateDecision {
         let rate = match self {
             RateControl::Constant(rate) => *rate,
             RateControl::Ideal(ideal) => ideal.rate(received_dbm),
+            RateControl::MinstrelHt(minstrel) => return minstrel.select(now, failures),
         };
         RateDecision { rate, rts: false, sample: false }
     }
 
     /// Reports the outcome of a PPDU: its rate, and how many of its MPDUs were acknowledged.
-    pub fn report(&mut self, _now: Instant, _rate: PhyRate, _mpdus: u32, _acknowledged: u32) {}
+    pub fn report(&mut self, rate: PhyRate, mpdus: u32, acknowledged: u32) {
+        if let RateControl::MinstrelHt(minstrel) = self {
+            minstrel.report(rate, mpdus, acknowledged);
+        }
+    }
 }
