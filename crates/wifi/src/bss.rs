@@ -14,7 +14,9 @@ use crate::airtime::StationScheduler;
 use crate::block_ack::{Mpdu, MpduOutcome, Session};
 use crate::config::{Config, ConfigError, FailureTiming, RtsPolicy};
 use crate::contention::{Access, ContenderSpecification, Contention};
-use crate::frame::{ACK_BYTES, AmpduSize, BLOCK_ACK_BYTES, CTS_BYTES, RTS_BYTES, mpdu_bytes, single_mpdu_psdu_bytes};
+use crate::frame::{
+    ACK_BYTES, AmpduSize, BLOCK_ACK_BYTES, CTS_BYTES, RTS_BYTES, mpdu_bytes, single_mpdu_psdu_bytes, spacing_bytes,
+};
 use crate::phy::{AccessCategory, ErrorModel, PhyRate, Timing, response_rate};
 use crate::queue::{ApQueue, DroppedPacket, PacketQueue};
 use crate::rate_control::{RateContext, RateControl};
@@ -45,6 +47,8 @@ struct RateTimes {
     block_ack: Duration,
     /// Limit of the PSDU without a TXOP limit.
     psdu_bytes: u64,
+    /// Minimum distance between the beginnings of MPDUs in bytes.
+    spacing_bytes: u64,
 }
 
 /// SNR and packet error rates at one rate.
@@ -640,6 +644,7 @@ impl BasicServiceSet {
             ack: exchange.response(rate, ACK_BYTES),
             block_ack: exchange.response(rate, BLOCK_ACK_BYTES),
             psdu_bytes: limits.psdu_bytes(rate, Duration::ZERO, &exchange),
+            spacing_bytes: spacing_bytes(self.config.mpdu_spacing, rate),
         };
         self.times.insert(rate, times);
         times
@@ -699,7 +704,7 @@ impl BasicServiceSet {
         let mut full = false;
         let session = &self.traffic[traffic].session;
         for (index, mpdu) in session.to_send() {
-            let next = size.with(mpdu_bytes(mpdu.ip_bytes, qos), 0);
+            let next = size.with(mpdu_bytes(mpdu.ip_bytes, qos), times.spacing_bytes);
             full = size.mpdus() == most || (size.mpdus() > 0 && next.bytes() > bytes);
             if full {
                 break;
@@ -709,7 +714,8 @@ impl BasicServiceSet {
         }
         while !full && size.mpdus() < most {
             let Some(index) = self.pull(now, traffic) else { break };
-            let next = size.with(mpdu_bytes(self.traffic[traffic].session.mpdu(index).ip_bytes, qos), 0);
+            let bytes_of_mpdu = mpdu_bytes(self.traffic[traffic].session.mpdu(index).ip_bytes, qos);
+            let next = size.with(bytes_of_mpdu, times.spacing_bytes);
             // A packet that does not fit stays in the window, and is first in the next aggregate.
             full = size.mpdus() > 0 && next.bytes() > bytes;
             if !full {

@@ -4,10 +4,14 @@ use crate::aggregate::AggregateLimits;
 use crate::airtime::StationOrder;
 use crate::channel::ChannelConfig;
 use crate::contention::FreezeRule;
-use crate::phy::{AccessCategory, AccessParameters, DurationRule, ErrorModel, PhyRate, Preamble, Standard};
+use crate::frame::{mpdu_bytes, single_mpdu_psdu_bytes};
+use crate::phy::{
+    AccessCategory, AccessParameters, DurationRule, ErrorModel, PhyRate, Preamble, Standard, ppdu_duration,
+};
 use crate::queue::ApQueue;
 use crate::rate_control::RateControlConfig;
-use fullpipe_units::Instant;
+use crate::report::LinkDirection;
+use fullpipe_units::{Duration, Instant};
 use std::fmt;
 
 /// When RTS and CTS precede a frame.
@@ -98,6 +102,8 @@ pub struct Config {
     pub retry_limit: u16,
     /// Limits of aggregates, in addition to those of the PHY.
     pub aggregate: AggregateLimits,
+    /// Minimum time between the beginnings of two MPDUs of an aggregate, which receivers require (0 to 16 µs).
+    pub mpdu_spacing: Duration,
     /// When RTS and CTS are used.
     pub rts: RtsPolicy,
     /// When nodes may transmit again after a failure.
@@ -143,6 +149,7 @@ impl Config {
                 bytes: u64::MAX,
                 ppdu: crate::aggregate::MAX_PPDU,
             },
+            mpdu_spacing: Duration::ZERO,
             rts: RtsPolicy::Never,
             failure_timing: FailureTiming::default(),
             channel: ChannelConfig::default(),
@@ -152,6 +159,52 @@ impl Config {
             station_packets: 1000,
             stations: Vec::new(),
         }
+    }
+
+    /// Selects the preamble of 802.11b, also for basic rates and RTS. Other standards have no such choice.
+    pub fn set_preamble(&mut self, preamble: Preamble) {
+        self.preamble = preamble;
+        for rate in self.basic.iter_mut().chain([&mut self.rts_rate]) {
+            if let PhyRate::Dsss(_, own) = rate {
+                *own = preamble;
+            }
+        }
+    }
+
+    /// Returns the bounds that every packet of a direction meets: the highest data rate in bit/s, and the duration of the
+    /// shortest PPDU. The bytes of IP packets never exceed the data rate.
+    ///
+    /// ```
+    /// use fullpipe_wifi::LinkDirection;
+    /// use fullpipe_wifi::config::{Config, StationConfig};
+    /// use fullpipe_wifi::phy::{OfdmRate, PhyRate, Standard};
+    /// use fullpipe_wifi::rate_control::RateControlConfig;
+    /// let rate = RateControlConfig::Constant(PhyRate::Ofdm(OfdmRate::Mbps54));
+    /// let mut config = Config::new("lan", 1, Standard::A);
+    /// config.stations.push(StationConfig::new("laptop", 5.0, rate));
+    /// // A packet of 20 bytes is an MPDU of 56 bytes: 16 + 448 + 6 bits are 3 symbols of 4 µs after 20 µs.
+    /// let (rate_bps, least_delay) = config.bounds(LinkDirection::Uplink);
+    /// assert_eq!((rate_bps, least_delay.as_nanos()), (54_000_000, 32_000));
+    /// ```
+    pub fn bounds(&self, direction: LinkDirection) -> (u64, Duration) {
+        let rates = self.stations.iter().flat_map(|station| {
+            let control = match direction {
+                LinkDirection::Downlink => &station.downlink,
+                LinkDirection::Uplink => &station.uplink,
+            };
+            match control {
+                RateControlConfig::Constant(rate) => vec![*rate],
+                RateControlConfig::Ideal { capabilities, .. } | RateControlConfig::MinstrelHt(capabilities) => {
+                    capabilities.rates(self.standard, self.preamble)
+                }
+            }
+        });
+        let band = self.standard.band();
+        let bounds = rates.map(|rate| {
+            let psdu_bytes = single_mpdu_psdu_bytes(mpdu_bytes(20, self.qos), rate.kind());
+            ((1e6 * rate.mbps()).ceil() as u64, ppdu_duration(rate, psdu_bytes, band, self.durations))
+        });
+        bounds.fold((0, Duration::MAX), |(fastest, shortest), (rate, ppdu)| (fastest.max(rate), shortest.min(ppdu)))
     }
 
     /// Checks that the configuration is possible.
@@ -182,6 +235,9 @@ impl Config {
         if self.aggregate.mpdus == 0 || self.aggregate.mpdus > AggregateLimits::WINDOW {
             let found = self.aggregate.mpdus;
             return error(format!("aggregates of {found} MPDUs: the range is 1 to {}", AggregateLimits::WINDOW));
+        }
+        if self.mpdu_spacing > Duration::from_micros(16) {
+            return error(format!("MPDU spacing {}: the range is 0 to 16us", self.mpdu_spacing));
         }
         let control = self.basic.iter().chain([&self.rts_rate]);
         let same_family = |rate: &&PhyRate| {

@@ -3,6 +3,7 @@
 //! Frames are not encrypted. All sizes are in bytes.
 
 use crate::phy::{PhyKind, PhyRate};
+use fullpipe_units::Duration;
 
 /// Size of an ACK and of a CTS (clauses 9.3.1.3 and 9.3.1.4).
 pub const ACK_BYTES: u32 = 14;
@@ -90,12 +91,9 @@ impl AmpduSize {
 
 /// Returns the minimum distance in bytes between the beginnings of two MPDUs of an A-MPDU, for a receiver that requires
 /// this minimum spacing (clause 10.12.3).
-pub fn spacing_bytes(spacing_ns: u64, rate: PhyRate) -> u64 {
-    if spacing_ns == 0 {
-        return 0;
-    }
+pub fn spacing_bytes(spacing: Duration, rate: PhyRate) -> u64 {
     // A whole number of 4-byte delimiters fills the gap, so only the rounding to bytes matters here.
-    (spacing_ns as f64 * rate.mbps() / 8e3 - 1e-6).ceil() as u64
+    (spacing.as_nanos() as f64 * rate.mbps() / 8e3 - 1e-6).ceil().max(0.0) as u64
 }
 
 /// Returns the size of the PSDU that carries a single MPDU. A VHT PPDU always carries an A-MPDU (clause 10.12.7).

@@ -7,7 +7,8 @@
 //! * [`block_ack`], [`queue`] and [`airtime`]: windows and retransmissions, queues, and the order of stations.
 //! * [`channel`] and [`rate_control`]: path loss and SNR, and the selection of rates.
 //!
-//! [`BasicServiceSet`] combines them; [`config`] is its configuration and [`report`] what it reports.
+//! [`BasicServiceSet`] combines them; [`config`] is its configuration and [`report`] what it reports. [`WifiMedium`] makes it a
+//! medium of the network.
 //!
 //! **Limits of the model.** One contention domain: no hidden nodes, no capture, no other networks. Frames that collide are
 //! all lost. No beacons, association, power saving, encryption, fragmentation, A-MSDU, MU-MIMO or 802.11ax. Propagation
@@ -24,10 +25,12 @@ pub mod channel;
 pub mod config;
 pub mod contention;
 pub mod frame;
+pub mod medium;
 pub mod phy;
 pub mod queue;
 pub mod rate_control;
 pub mod report;
 
 pub use bss::{BasicServiceSet, OfferedPacket};
+pub use medium::WifiMedium;
 pub use report::{LinkDirection, PacketOutcome, PacketReport};

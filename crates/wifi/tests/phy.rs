@@ -211,7 +211,7 @@ fn aggregates_have_the_sizes_and_counts_of_the_vectors() {
                     "600" => multi_stream("ht", 7, 40, 4, 400.0),
                     _ => multi_stream("vht", 9, 80, 1, 400.0),
                 };
-                let spacing = spacing_bytes((1e3 * inputs.number("spacing_us")) as u64, rate);
+                let spacing = spacing_bytes(Duration::from_secs_f64(1e-6 * inputs.number("spacing_us")), rate);
                 let mpdu = inputs.integer("mpdu_bytes") as u32;
                 let one = AmpduSize::default().with(mpdu, spacing);
                 let distance = one.with(mpdu, spacing).bytes() - one.bytes();

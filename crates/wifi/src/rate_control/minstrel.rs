@@ -75,7 +75,7 @@ pub fn packet_time_ns(rate: PhyRate) -> u64 {
     nanoseconds / packets
 }
 
-/// Returns the estimated throughput in packets of 1200 bytes per 10 ms times ten, an integer for comparisons: 0 below a
+/// Returns the estimated throughput in packets of 1200 bytes per 100 ms: 0 below a
 /// probability of 10 %; probabilities above 90 % count as 90 %. `length` is the mean number of MPDUs per aggregate in units of
 /// 1/4096.
 pub fn throughput(probability: u32, packet_time_ns: u64, length: u32) -> u64 {
