@@ -62,7 +62,7 @@ pub struct LinkCounters {
     pub ppdus: u64,
     /// MPDUs in these PPDUs.
     pub mpdus: u64,
-    /// MPDUs that were transmitted before.
+    /// Those of these MPDUs that had an attempt before, which may have ended with the RTS.
     pub retries: u64,
     /// Accesses that collided with another node.
     pub collisions: u64,

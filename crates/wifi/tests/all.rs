@@ -5,6 +5,7 @@ mod bss;
 mod channel;
 mod common;
 mod contention;
+mod exchange;
 mod medium;
 mod phy;
 mod rate_control;

@@ -370,3 +370,52 @@ fn transmission_opportunities_contain_the_frames_of_the_vectors() {
     }
     check.finish(500);
 }
+
+/// The access point sends 50 Mbit/s of UDP to each of two fast stations (144.4 Mbit/s) and a slow one (7.2 Mbit/s), as in
+/// Høiland-Jørgensen et al. (ATC 2017), table 1. One FIFO gives every station the same packet rate. An MPDU of 1544 bytes takes
+/// 1716 µs at 7.2 Mbit/s and 86 µs at 144.4, plus a share of 36 or 40 µs of preamble. With two MPDUs per aggregate, the slow station
+/// has 1734 / (1734 + 2 * 106) = 89 % of the air time (79 % in the paper, where it got fewer packets). With queues per
+/// station and airtime fairness each has a third, and the total is several times as high.
+#[test]
+fn airtime_fairness_removes_the_anomaly_of_one_fifo() {
+    let run = |ap_queue, order| {
+        let rates = [
+            multi_stream("ht", 7, 20, 2, 400.0),
+            multi_stream("ht", 7, 20, 2, 400.0),
+            multi_stream("ht", 0, 20, 1, 400.0),
+        ];
+        let mut config = network(Standard::N(Band::Ghz5), 12, &rates);
+        (config.ap_queue, config.order) = (ap_queue, order);
+        config.aggregate.ppdu = Duration::from_micros(4000);
+        let mut network = BasicServiceSet::new(config).unwrap();
+        let end = Instant::from_nanos(10_000_000_000);
+        // 1500 bytes every 240 µs are 50 Mbit/s.
+        let mut at = Instant::ZERO;
+        while at < end {
+            for station in 0..3 {
+                while network.next_deadline() <= at {
+                    network.advance(network.next_deadline());
+                }
+                let (codepoint, category) = (EcnCodepoint::NotEct, AccessCategory::BestEffort);
+                let packet = OfferedPacket { token: 0, ip_bytes: 1500, flow: station, codepoint, category };
+                network.offer(at, LinkDirection::Downlink, station as u32, packet);
+                at += Duration::from_micros(80);
+            }
+            network.drain_reports();
+        }
+        let counters = [0, 1, 2].map(|station| network.link_status(LinkDirection::Downlink, station).counters);
+        let airtime: f64 = counters.iter().map(|counters| counters.airtime.as_secs_f64()).sum();
+        let shares = counters.map(|counters| counters.airtime.as_secs_f64() / airtime);
+        let mbps = counters.map(|counters| counters.delivered_packets as f64 * 1472.0 * 8.0 / 10e6);
+        println!("{ap_queue:?} {order:?}: shares {shares:.3?}, {mbps:.1?} Mbit/s");
+        (shares, mbps)
+    };
+    let (shares, mbps) = run(ApQueue::Fifo { packets: 1000, driver_packets: 123 }, StationOrder::RoundRobin);
+    assert!((0.87..0.91).contains(&shares[2]), "{shares:?}");
+    let total: f64 = mbps.iter().sum();
+    let (shares, mbps) = run(ApQueue::default(), StationOrder::LINUX);
+    assert!(shares.iter().all(|share| (share - 1.0 / 3.0).abs() < 0.01), "{shares:?}");
+    // `airtime-005` has the closed form of this case: 43.3, 43.3 and 2.2 Mbit/s.
+    assert!((mbps[0] - 43.3).abs() < 1.0 && (mbps[2] - 2.165).abs() < 0.1, "{mbps:?}");
+    assert!(mbps.iter().sum::<f64>() > 3.0 * total, "{mbps:?} {total}");
+}
