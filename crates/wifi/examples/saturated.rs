@@ -4,11 +4,12 @@
 //!
 //! `time cargo run --release -p fullpipe-wifi --example saturated -- 50`
 
+use fullpipe_network::{MediumDirection, MediumOutcome};
 use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use fullpipe_wifi::config::{Config, StationConfig};
 use fullpipe_wifi::phy::{AccessCategory, ChannelWidth, GuardInterval, MultiStreamRate, PhyRate, Standard};
 use fullpipe_wifi::rate_control::RateControlConfig;
-use fullpipe_wifi::{BasicServiceSet, LinkDirection, OfferedPacket, PacketOutcome};
+use fullpipe_wifi::{BasicServiceSet, OfferedPacket};
 
 /// Packets that each station keeps in its queue.
 const QUEUED: u32 = 200;
@@ -26,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let offer = |network: &mut BasicServiceSet, now: Instant, station: u32| {
         let (flow, codepoint, category) = (0, EcnCodepoint::NotEct, AccessCategory::BestEffort);
         let packet = OfferedPacket { token: station.into(), ip_bytes: 1500, flow, codepoint, category };
-        network.offer(now, LinkDirection::Uplink, station, packet);
+        network.offer(now, MediumDirection::Uplink, station, packet);
     };
     (0..stations * QUEUED).for_each(|number| offer(&mut network, Instant::ZERO, number % stations));
     let end = Instant::ZERO + Duration::from_secs(seconds);
@@ -34,10 +35,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while network.next_deadline() <= end {
         let now = network.next_deadline();
         network.advance(now);
-        reports.extend(network.drain_reports());
+        reports.extend(network.drain_outcomes());
         for report in reports.drain(..) {
-            delivered += u64::from(report.outcome == PacketOutcome::Delivered);
-            let fact = report.token ^ report.at.as_nanos() ^ (report.outcome as u64) << 60;
+            delivered += u64::from(report.fate == MediumOutcome::Delivered);
+            let fact = report.token ^ report.at.as_nanos() ^ (report.fate as u64) << 60;
             digest = (digest ^ fact).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             offer(&mut network, now, report.token as u32);
         }

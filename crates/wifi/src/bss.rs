@@ -20,7 +20,8 @@ use crate::frame::{
 use crate::phy::{AccessCategory, ErrorModel, PhyRate, Timing, response_rate};
 use crate::queue::{ApQueue, DroppedPacket, PacketQueue};
 use crate::rate_control::{RateContext, RateControl};
-use crate::report::{LastPpdu, LinkCounters, LinkDirection, LinkStatus, PacketOutcome, PacketReport, PpduRecord};
+use crate::report::{LastPpdu, LinkCounters, LinkStatus, PpduRecord};
+use fullpipe_network::{CompletedFrame, MediumDirection, MediumOutcome};
 use fullpipe_units::{Duration, EcnCodepoint, Instant, RandomStream};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -135,7 +136,8 @@ struct ExchangeEnd {
 ///
 /// ```
 /// use fullpipe_units::{EcnCodepoint, Instant};
-/// use fullpipe_wifi::{BasicServiceSet, LinkDirection, OfferedPacket, PacketOutcome, PacketReport};
+/// use fullpipe_network::{CompletedFrame, MediumDirection, MediumOutcome};
+/// use fullpipe_wifi::{BasicServiceSet, OfferedPacket};
 /// use fullpipe_wifi::config::{Config, StationConfig};
 /// use fullpipe_wifi::phy::{AccessCategory, OfdmRate, PhyRate, Standard};
 /// use fullpipe_wifi::rate_control::RateControlConfig;
@@ -148,12 +150,12 @@ struct ExchangeEnd {
 /// let start = Instant::from_nanos(1_000_000);
 /// let category = AccessCategory::BestEffort;
 /// let packet = OfferedPacket { token: 7, ip_bytes: 1500, flow: 0, codepoint: EcnCodepoint::NotEct, category };
-/// network.offer(start, LinkDirection::Uplink, 0, packet);
+/// network.offer(start, MediumDirection::Uplink, 0, packet);
 /// // The medium is idle, so the frame of 1536 bytes is sent at once and takes 248 µs.
 /// network.advance(network.next_deadline());
 /// let at = Instant::from_nanos(1_248_000);
-/// let report = PacketReport { token: 7, at, outcome: PacketOutcome::Delivered };
-/// assert_eq!(network.drain_reports().collect::<Vec<_>>(), [report]);
+/// let report = CompletedFrame { token: 7, at, fate: MediumOutcome::Delivered };
+/// assert_eq!(network.drain_outcomes().collect::<Vec<_>>(), [report]);
 /// # Ok::<(), fullpipe_wifi::config::ConfigError>(())
 /// ```
 #[derive(Debug)]
@@ -178,7 +180,7 @@ pub struct BasicServiceSet {
     cts_rate: PhyRate,
     txop: Option<Txop>,
     shadowing: Vec<Step>,
-    reports: VecDeque<PacketReport>,
+    reports: VecDeque<CompletedFrame>,
     accesses: Vec<Access>,
     plans: Vec<Plan>,
     spare: Vec<Plan>,
@@ -225,12 +227,12 @@ impl BasicServiceSet {
         let errors = config.errors.unwrap_or_default();
         let context =
             RateContext { standard: config.standard, preamble: config.preamble, channel: &config.channel, errors };
-        let links = LinkDirection::BOTH.into_iter().flat_map(|direction| {
+        let links = MediumDirection::ALL.into_iter().flat_map(|direction| {
             let (name, context, config) = (&name, &context, &config);
             config.stations.iter().map(move |station| {
                 let (control, purpose, sampling) = match direction {
-                    LinkDirection::Downlink => (&station.downlink, "downlink losses", "downlink rate samples"),
-                    LinkDirection::Uplink => (&station.uplink, "uplink losses", "uplink rate samples"),
+                    MediumDirection::Downlink => (&station.downlink, "downlink losses", "downlink rate samples"),
+                    MediumDirection::Uplink => (&station.uplink, "uplink losses", "uplink rate samples"),
                 };
                 let stream = |purpose| RandomStream::new(config.seed, &name(&station.name), purpose);
                 Link {
@@ -244,11 +246,11 @@ impl BasicServiceSet {
             })
         });
         let links = links.collect();
-        let traffic = LinkDirection::BOTH.into_iter().flat_map(|direction| {
+        let traffic = MediumDirection::ALL.into_iter().flat_map(|direction| {
             let config = &config;
             (0..stations * categories).map(move |_| {
                 let queue = match (direction, &config.ap_queue) {
-                    (LinkDirection::Uplink, _) => PacketQueue::drop_tail(config.station_packets),
+                    (MediumDirection::Uplink, _) => PacketQueue::drop_tail(config.station_packets),
                     (_, ApQueue::Fifo { .. }) => PacketQueue::drop_tail(u32::MAX),
                     (_, ApQueue::PerStation { packets }) => PacketQueue::drop_tail(*packets),
                     (_, ApQueue::FqCoDel(settings)) => PacketQueue::fq_codel(settings),
@@ -315,7 +317,7 @@ impl BasicServiceSet {
         self.config.stations.len()
     }
 
-    fn link_index(&self, direction: LinkDirection, station: u32) -> usize {
+    fn link_index(&self, direction: MediumDirection, station: u32) -> usize {
         direction as usize * self.stations() + station as usize
     }
 
@@ -329,13 +331,13 @@ impl BasicServiceSet {
     }
 
     /// Returns the status of a station in one direction.
-    pub fn link_status(&self, direction: LinkDirection, station: u32) -> LinkStatus {
+    pub fn link_status(&self, direction: MediumDirection, station: u32) -> LinkStatus {
         let index = self.link_index(direction, station);
         let link = &self.links[index];
         let traffic = &self.traffic[index * self.categories..(index + 1) * self.categories];
         let queued = traffic.iter().map(|traffic| traffic.queue.packets() + u64::from(traffic.session.next_index()));
         let mut queued_packets = queued.sum();
-        if direction == LinkDirection::Downlink {
+        if direction == MediumDirection::Downlink {
             let waiting = self.ap.iter().flat_map(|category| &category.fifo).filter(|(to, _)| *to == station);
             queued_packets += waiting.count() as u64;
         }
@@ -364,21 +366,21 @@ impl BasicServiceSet {
 
     /// Offers a packet at the access point (downlink) or at a station. `now` must not decrease between calls. If
     /// [`BasicServiceSet::next_deadline`] is not after `now`, [`BasicServiceSet::advance`] must be called before.
-    pub fn offer(&mut self, now: Instant, direction: LinkDirection, station: u32, packet: OfferedPacket) {
+    pub fn offer(&mut self, now: Instant, direction: MediumDirection, station: u32, packet: OfferedPacket) {
         let link = self.link_index(direction, station);
         self.links[link].counters.packets += 1;
         let category = if self.categories == 1 { 0 } else { packet.category as usize };
         let index = self.traffic_index(link, category);
         let mpdu = Mpdu::new(packet.token, packet.ip_bytes, now);
         let node = match direction {
-            LinkDirection::Uplink => {
+            MediumDirection::Uplink => {
                 if !self.traffic[index].queue.push(now, mpdu, packet.flow, packet.codepoint) {
                     self.drop_packet(now, link, packet.token, false);
                     return;
                 }
                 1 + station
             }
-            LinkDirection::Downlink => {
+            MediumDirection::Downlink => {
                 if !self.enqueue_downlink(now, station, category, index, mpdu, &packet) {
                     self.drop_packet(now, link, packet.token, false);
                     return;
@@ -395,14 +397,14 @@ impl BasicServiceSet {
 
     fn drop_packet(&mut self, now: Instant, link: usize, token: u64, early: bool) {
         let counters = &mut self.links[link].counters;
-        let outcome = if early {
+        let fate = if early {
             counters.early_drops += 1;
-            PacketOutcome::DroppedEarly
+            MediumOutcome::DroppedEarly
         } else {
             counters.buffer_drops += 1;
-            PacketOutcome::BufferFull
+            MediumOutcome::BufferFull
         };
-        self.reports.push_back(PacketReport { token, at: now, outcome });
+        self.reports.push_back(CompletedFrame { token, at: now, fate });
     }
 
     fn enqueue_downlink(
@@ -490,7 +492,7 @@ impl BasicServiceSet {
     }
 
     /// Removes and returns the outcomes of packets that became known since the last call.
-    pub fn drain_reports(&mut self) -> std::collections::vec_deque::Drain<'_, PacketReport> {
+    pub fn drain_outcomes(&mut self) -> std::collections::vec_deque::Drain<'_, CompletedFrame> {
         self.reports.drain(..)
     }
 
@@ -499,7 +501,7 @@ impl BasicServiceSet {
             self.shadowing.pop();
             let distance_m = self.config.stations[station as usize].distance_m;
             let received_dbm = self.config.channel.received_dbm(distance_m, loss_db);
-            for direction in LinkDirection::BOTH {
+            for direction in MediumDirection::ALL {
                 let index = self.link_index(direction, station);
                 let link = &mut self.links[index];
                 link.received_dbm = received_dbm;
@@ -560,7 +562,7 @@ impl BasicServiceSet {
         match node.checked_sub(1) {
             None => !self.ap[category].scheduler.is_empty(),
             Some(station) => {
-                let link = self.link_index(LinkDirection::Uplink, station as u32);
+                let link = self.link_index(MediumDirection::Uplink, station as u32);
                 self.traffic[self.traffic_index(link, category)].has_packets()
             }
         }
@@ -575,19 +577,19 @@ impl BasicServiceSet {
     }
 
     /// Returns the station to which, or from which, a contender transmits next.
-    fn select_station(&mut self, contender: u32) -> Option<(LinkDirection, u32)> {
+    fn select_station(&mut self, contender: u32) -> Option<(MediumDirection, u32)> {
         let (node, category) = self.contender_parts(contender);
         if let Some(station) = node.checked_sub(1) {
-            return Some((LinkDirection::Uplink, station as u32));
+            return Some((MediumDirection::Uplink, station as u32));
         }
         if let Some(station) = self.ap[category].retry {
-            let link = self.link_index(LinkDirection::Downlink, station);
+            let link = self.link_index(MediumDirection::Downlink, station);
             if self.traffic[self.traffic_index(link, category)].has_packets() {
-                return Some((LinkDirection::Downlink, station));
+                return Some((MediumDirection::Downlink, station));
             }
             self.ap[category].retry = None;
         }
-        Some((LinkDirection::Downlink, self.ap[category].scheduler.select()?))
+        Some((MediumDirection::Downlink, self.ap[category].scheduler.select()?))
     }
 
     /// Removes the next packet of a queue and adds it to the window. Returns its index in the window.
@@ -626,7 +628,7 @@ impl BasicServiceSet {
             self.ap[category].in_driver = self.ap[category].in_driver.saturating_sub(1);
             return;
         };
-        let link = self.link_index(LinkDirection::Downlink, station);
+        let link = self.link_index(MediumDirection::Downlink, station);
         let index = self.traffic_index(link, category);
         // The queues of the driver have no limit of their own.
         self.traffic[index].queue.push(now, mpdu, 0, EcnCodepoint::NotEct);
@@ -669,7 +671,7 @@ impl BasicServiceSet {
             let traffic = self.traffic_index(link, category);
             let plan = self.plan_for(now, contender, (link, traffic), left);
             match (plan, direction) {
-                (Err(NoPpdu::NoPacket), LinkDirection::Downlink) => self.ap[category].scheduler.deactivate(station),
+                (Err(NoPpdu::NoPacket), MediumDirection::Downlink) => self.ap[category].scheduler.deactivate(station),
                 (plan, _) => return plan.ok(),
             }
         }
@@ -821,9 +823,9 @@ impl BasicServiceSet {
         let category = plan.traffic % self.categories;
         let station = self.station(plan.link);
         match direction {
-            LinkDirection::Downlink => self.ap[category].scheduler.charge(station, plan.ppdu),
-            LinkDirection::Uplink if answered => self.ap[category].scheduler.charge_received(station, plan.ppdu),
-            LinkDirection::Uplink => {}
+            MediumDirection::Downlink => self.ap[category].scheduler.charge(station, plan.ppdu),
+            MediumDirection::Uplink if answered => self.ap[category].scheduler.charge_received(station, plan.ppdu),
+            MediumDirection::Uplink => {}
         }
         self.links[plan.link].counters.failures += u64::from(!success);
         self.count_ppdu(plan, rate);
@@ -855,7 +857,7 @@ impl BasicServiceSet {
                 && !plan.rts
             {
                 self.count_ppdu(plan, rate);
-                if self.direction(plan.link) == LinkDirection::Downlink {
+                if self.direction(plan.link) == MediumDirection::Downlink {
                     let station = self.station(plan.link);
                     self.ap[plan.traffic % self.categories].scheduler.charge(station, plan.ppdu);
                 }
@@ -900,14 +902,14 @@ impl BasicServiceSet {
         if let Some(rate) = plan.rate {
             link.control.report(rate, plan.mpdus.len() as u32, successes);
         }
-        if self.direction(plan.link) == LinkDirection::Downlink && !self.traffic[plan.traffic].has_packets() {
+        if self.direction(plan.link) == MediumDirection::Downlink && !self.traffic[plan.traffic].has_packets() {
             let station = self.station(plan.link);
             self.ap[plan.traffic % self.categories].scheduler.deactivate(station);
         }
     }
 
-    fn direction(&self, link: usize) -> LinkDirection {
-        if link < self.stations() { LinkDirection::Downlink } else { LinkDirection::Uplink }
+    fn direction(&self, link: usize) -> MediumDirection {
+        if link < self.stations() { MediumDirection::Downlink } else { MediumDirection::Uplink }
     }
 
     fn station(&self, link: usize) -> u32 {
@@ -960,7 +962,7 @@ impl BasicServiceSet {
         let (counters, reports) = (&mut self.links[link].counters, &mut self.reports);
         let session = &mut self.traffic[index].session;
         session.give_up_first(|outcome| report_mpdu(outcome, now, counters, reports));
-        if direction == LinkDirection::Downlink {
+        if direction == MediumDirection::Downlink {
             self.ap[category].retry = None;
             if !self.traffic[index].has_packets() {
                 self.ap[category].scheduler.deactivate(station);
@@ -1030,21 +1032,21 @@ fn rate_quality<'a>(
 }
 
 /// Counts and reports the outcome of an MPDU.
-fn report_mpdu(outcome: MpduOutcome, at: Instant, counters: &mut LinkCounters, reports: &mut VecDeque<PacketReport>) {
-    let (token, outcome) = match outcome {
+fn report_mpdu(outcome: MpduOutcome, at: Instant, counters: &mut LinkCounters, reports: &mut VecDeque<CompletedFrame>) {
+    let (token, fate) = match outcome {
         MpduOutcome::Delivered(mpdu) => {
             counters.delivered_packets += 1;
             counters.delivered_bytes += u64::from(mpdu.ip_bytes);
             counters.queue_delay += mpdu.started.saturating_since(mpdu.offered);
             counters.air_delay += at.saturating_since(mpdu.started);
-            (mpdu.token, if mpdu.marked { PacketOutcome::Marked } else { PacketOutcome::Delivered })
+            (mpdu.token, if mpdu.marked { MediumOutcome::Marked } else { MediumOutcome::Delivered })
         }
         MpduOutcome::GivenUp(mpdu) => {
             counters.lost_packets += 1;
-            (mpdu.token, PacketOutcome::Lost)
+            (mpdu.token, MediumOutcome::Lost)
         }
     };
-    reports.push_back(PacketReport { token, at, outcome });
+    reports.push_back(CompletedFrame { token, at, fate });
 }
 
 /// Returns a uniform number from 0 to `window`.

@@ -10,8 +10,9 @@ use crate::phy::{
 };
 use crate::queue::ApQueue;
 use crate::rate_control::RateControlConfig;
-use crate::report::LinkDirection;
+use fullpipe_network::MediumDirection;
 use fullpipe_units::{Duration, Instant};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// When RTS and CTS precede a frame.
@@ -175,7 +176,7 @@ impl Config {
     /// shortest PPDU. The bytes of IP packets never exceed the data rate.
     ///
     /// ```
-    /// use fullpipe_wifi::LinkDirection;
+    /// use fullpipe_network::MediumDirection;
     /// use fullpipe_wifi::config::{Config, StationConfig};
     /// use fullpipe_wifi::phy::{OfdmRate, PhyRate, Standard};
     /// use fullpipe_wifi::rate_control::RateControlConfig;
@@ -183,14 +184,14 @@ impl Config {
     /// let mut config = Config::new("lan", 1, Standard::A);
     /// config.stations.push(StationConfig::new("laptop", 5.0, rate));
     /// // A packet of 20 bytes is an MPDU of 56 bytes: 16 + 448 + 6 bits are 3 symbols of 4 µs after 20 µs.
-    /// let (rate_bps, least_delay) = config.bounds(LinkDirection::Uplink);
+    /// let (rate_bps, least_delay) = config.bounds(MediumDirection::Uplink);
     /// assert_eq!((rate_bps, least_delay.as_nanos()), (54_000_000, 32_000));
     /// ```
-    pub fn bounds(&self, direction: LinkDirection) -> (u64, Duration) {
+    pub fn bounds(&self, direction: MediumDirection) -> (u64, Duration) {
         let rates = self.stations.iter().flat_map(|station| {
             let control = match direction {
-                LinkDirection::Downlink => &station.downlink,
-                LinkDirection::Uplink => &station.uplink,
+                MediumDirection::Downlink => &station.downlink,
+                MediumDirection::Uplink => &station.uplink,
             };
             match control {
                 RateControlConfig::Constant(rate) => vec![*rate],
@@ -249,6 +250,17 @@ impl Config {
         }
         if self.basic.is_empty() {
             return error("there are no basic rates".to_owned());
+        }
+        let ChannelConfig { path_loss, power_dbm, noise_figure_db, detection_dbm, detection_snr_db } = self.channel;
+        let values =
+            [path_loss.reference_db, path_loss.exponent, power_dbm, noise_figure_db, detection_dbm, detection_snr_db];
+        if let Some(found) = values.into_iter().find(|value| !value.is_finite()) {
+            return error(format!("{found} in the settings of the channel is not a finite number"));
+        }
+        let mut names = BTreeSet::new();
+        if let Some(station) = self.stations.iter().find(|station| !names.insert(&station.name)) {
+            // Stations of one name would draw the same backoffs.
+            return error(format!("two stations have the name {}", station.name));
         }
         self.stations.iter().try_for_each(|station| self.check_station(station))
     }

@@ -33,4 +33,3 @@ pub mod report;
 
 pub use bss::{BasicServiceSet, OfferedPacket};
 pub use medium::WifiMedium;
-pub use report::{LinkDirection, PacketOutcome, PacketReport};

@@ -2,8 +2,7 @@
 
 use crate::bss::{BasicServiceSet, OfferedPacket};
 use crate::phy::AccessCategory;
-use crate::report::{LinkDirection, PacketOutcome};
-use fullpipe_network::medium::{CompletedFrame, Medium, MediumDirection, MediumFrame, MediumOutcome};
+use fullpipe_network::{CompletedFrame, Medium, MediumFrame};
 use fullpipe_units::Instant;
 use std::collections::VecDeque;
 
@@ -71,11 +70,7 @@ impl Medium for WifiMedium {
             codepoint: frame.codepoint,
             category: self.category.map_or(AccessCategory::BestEffort, |category| category(&frame)),
         };
-        let direction = match frame.way {
-            MediumDirection::Downlink => LinkDirection::Downlink,
-            MediumDirection::Uplink => LinkDirection::Uplink,
-        };
-        self.network.offer(now, direction, frame.station, packet);
+        self.network.offer(now, frame.way, frame.station, packet);
     }
 
     fn reads_headers(&self) -> bool {
@@ -91,15 +86,6 @@ impl Medium for WifiMedium {
     }
 
     fn drain_outcomes(&mut self, fates: &mut VecDeque<CompletedFrame>) {
-        fates.extend(self.network.drain_reports().map(|report| {
-            let fate = match report.outcome {
-                PacketOutcome::Delivered => MediumOutcome::Delivered,
-                PacketOutcome::Marked => MediumOutcome::Marked,
-                PacketOutcome::BufferFull => MediumOutcome::BufferFull,
-                PacketOutcome::DroppedEarly => MediumOutcome::DroppedEarly,
-                PacketOutcome::Lost => MediumOutcome::Lost,
-            };
-            CompletedFrame { token: report.token, at: report.at, fate }
-        }));
+        fates.extend(self.network.drain_outcomes());
     }
 }

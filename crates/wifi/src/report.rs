@@ -1,47 +1,8 @@
-//! What a basic service set reports: outcomes of packets, counters of stations, and PPDUs.
+//! What a basic service set reports in addition to the outcomes of packets: counters of stations, and PPDUs.
 
 use crate::phy::{AccessCategory, PhyRate};
+use fullpipe_network::MediumDirection;
 use fullpipe_units::{Duration, Instant};
-
-/// Direction of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LinkDirection {
-    /// From the access point to a station.
-    Downlink,
-    /// From a station to the access point.
-    Uplink,
-}
-
-impl LinkDirection {
-    /// Both directions, in the order of their numbers.
-    pub const BOTH: [LinkDirection; 2] = [LinkDirection::Downlink, LinkDirection::Uplink];
-}
-
-/// The outcome of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PacketOutcome {
-    /// It arrived.
-    Delivered,
-    /// It arrived with a CE mark that a queue has set.
-    Marked,
-    /// There was no room in a queue.
-    BufferFull,
-    /// A queue discipline dropped it although there was room.
-    DroppedEarly,
-    /// All transmissions failed.
-    Lost,
-}
-
-/// A packet with a known outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketReport {
-    /// The caller's identifier of the packet.
-    pub token: u64,
-    /// Time of the outcome, not before the call that reports it.
-    pub at: Instant,
-    /// The outcome.
-    pub outcome: PacketOutcome,
-}
 
 /// Counters of one station in one direction since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +71,7 @@ pub struct PpduRecord {
     /// End of the response; the end of the data PPDU if there is none.
     pub response_end: Instant,
     /// Direction.
-    pub direction: LinkDirection,
+    pub direction: MediumDirection,
     /// The station that sends or receives.
     pub station: u32,
     /// Access category.

@@ -4,6 +4,7 @@ mod block_ack;
 mod bss;
 mod channel;
 mod common;
+mod config;
 mod contention;
 mod exchange;
 mod medium;

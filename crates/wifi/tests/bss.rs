@@ -2,6 +2,7 @@
 
 use crate::common::saturated::{Saturated, Source};
 use crate::common::{Check, dsss, first_number, multi_stream, ofdm, table, vectors};
+use fullpipe_network::{CompletedFrame, MediumDirection, MediumOutcome};
 use fullpipe_units::{Duration, EcnCodepoint, Instant};
 use fullpipe_wifi::aggregate::ExchangeTiming;
 use fullpipe_wifi::airtime::StationOrder;
@@ -11,7 +12,7 @@ use fullpipe_wifi::phy::{AccessCategory, AccessParameters, Band, DurationRule, P
 use fullpipe_wifi::queue::ApQueue;
 use fullpipe_wifi::rate_control::RateControlConfig;
 use fullpipe_wifi::report::LinkCounters;
-use fullpipe_wifi::{BasicServiceSet, LinkDirection, OfferedPacket, PacketOutcome, PacketReport};
+use fullpipe_wifi::{BasicServiceSet, OfferedPacket};
 
 /// A network of stations with constant rates, without packet errors.
 fn network(standard: Standard, seed: u64, rates: &[PhyRate]) -> Config {
@@ -93,7 +94,7 @@ fn access_categories_share_the_medium_as_in_the_vectors() {
             } else {
                 check.relative(&id, mbps, expected, 0.02);
             }
-            let counters = saturated.network.link_status(LinkDirection::Uplink, number as u32).counters;
+            let counters = saturated.network.link_status(MediumDirection::Uplink, number as u32).counters;
             collided += counters.collisions;
             ppdus += counters.ppdus;
         }
@@ -130,7 +131,7 @@ fn a_slow_station_reduces_all_to_its_throughput() {
             ExchangeTiming { sifs: timing.sifs, basic: &basic, band: standard.band(), rule: DurationRule::Standard };
         let mut shares = vec![0.0; rates.len()];
         for (station, share) in (0..).zip(&mut shares) {
-            let status = saturated.network.link_status(LinkDirection::Uplink, station);
+            let status = saturated.network.link_status(MediumDirection::Uplink, station);
             let time = exchange.single_exchange(rates[station as usize], 1536);
             *share = status.counters.ppdus as f64 * time.as_secs_f64();
         }
@@ -229,28 +230,28 @@ fn acknowledgments_of_tcp_contend_with_the_access_point() {
         network.record_ppdus();
         let (mut segments, mut acks) = (vec![0u64; stations as usize], 0u64);
         let offer = |network: &mut BasicServiceSet, at: Instant, direction, station: u32| {
-            let ip_bytes = if direction == LinkDirection::Downlink { 1500 } else { 40 };
+            let ip_bytes = if direction == MediumDirection::Downlink { 1500 } else { 40 };
             let (flow, codepoint, category) = (0, EcnCodepoint::NotEct, AccessCategory::BestEffort);
             let token = u64::from(station) << 1 | direction as u64;
             network.offer(at, direction, station, OfferedPacket { token, ip_bytes, flow, codepoint, category });
         };
-        (0..2 * stations).for_each(|number| offer(&mut network, Instant::ZERO, LinkDirection::Downlink, number / 2));
+        (0..2 * stations).for_each(|number| offer(&mut network, Instant::ZERO, MediumDirection::Downlink, number / 2));
         let mut now = Instant::ZERO;
         for _ in 0..100_000 {
             now = network.next_deadline();
             network.advance(now);
-            let reports: Vec<PacketReport> = network.drain_reports().collect();
-            for PacketReport { token, at, outcome } in reports {
+            let reports: Vec<CompletedFrame> = network.drain_outcomes().collect();
+            for CompletedFrame { token, at, fate } in reports {
                 let station = (token >> 1) as u32;
                 if token & 1 == 1 {
                     acks += 1;
                     continue;
                 }
-                offer(&mut network, at, LinkDirection::Downlink, station);
-                let delivered = outcome == PacketOutcome::Delivered;
+                offer(&mut network, at, MediumDirection::Downlink, station);
+                let delivered = fate == MediumOutcome::Delivered;
                 segments[station as usize] += u64::from(delivered);
                 if delivered && segments[station as usize].is_multiple_of(every) {
-                    offer(&mut network, at, LinkDirection::Uplink, station);
+                    offer(&mut network, at, MediumDirection::Uplink, station);
                 }
             }
         }
@@ -258,7 +259,7 @@ fn acknowledgments_of_tcp_contend_with_the_access_point() {
         let mbps = (total * 1460 * 8) as f64 * 1e3 / now.as_nanos() as f64;
         check.relative(&row.id, mbps, row.expected.number("goodput_mbps"), 0.03);
         let counters: Vec<LinkCounters> = (0..stations)
-            .flat_map(|station| LinkDirection::BOTH.map(|way| network.link_status(way, station).counters))
+            .flat_map(|station| MediumDirection::ALL.map(|way| network.link_status(way, station).counters))
             .collect();
         let sum = |count: fn(&LinkCounters) -> u64| counters.iter().map(count).sum::<u64>() as f64;
         // The vector counts each collision once, whatever the number of its senders.
@@ -303,7 +304,7 @@ fn the_access_point_shares_air_time_or_aggregates() {
             }
             if order == StationOrder::LINUX {
                 let shares = (0..rates.len() as u32).map(|station| {
-                    saturated.network.link_status(LinkDirection::Downlink, station).counters.airtime.as_secs_f64()
+                    saturated.network.link_status(MediumDirection::Downlink, station).counters.airtime.as_secs_f64()
                 });
                 let shares: Vec<f64> = shares.collect();
                 let total: f64 = shares.iter().sum();
@@ -398,12 +399,12 @@ fn airtime_fairness_removes_the_anomaly_of_one_fifo() {
                 }
                 let (codepoint, category) = (EcnCodepoint::NotEct, AccessCategory::BestEffort);
                 let packet = OfferedPacket { token: 0, ip_bytes: 1500, flow: station, codepoint, category };
-                network.offer(at, LinkDirection::Downlink, station as u32, packet);
+                network.offer(at, MediumDirection::Downlink, station as u32, packet);
                 at += Duration::from_micros(80);
             }
-            network.drain_reports();
+            network.drain_outcomes();
         }
-        let counters = [0, 1, 2].map(|station| network.link_status(LinkDirection::Downlink, station).counters);
+        let counters = [0, 1, 2].map(|station| network.link_status(MediumDirection::Downlink, station).counters);
         let airtime: f64 = counters.iter().map(|counters| counters.airtime.as_secs_f64()).sum();
         let shares = counters.map(|counters| counters.airtime.as_secs_f64() / airtime);
         let mbps = counters.map(|counters| counters.delivered_packets as f64 * 1472.0 * 8.0 / 10e6);

@@ -3,8 +3,8 @@
 
 use crate::common::ofdm;
 use crate::common::saturated::{Saturated, Source};
+use fullpipe_network::MediumDirection;
 use fullpipe_units::{Duration, Instant};
-use fullpipe_wifi::LinkDirection;
 use fullpipe_wifi::config::{Config, FailureTiming, RtsPolicy, StationConfig};
 use fullpipe_wifi::phy::{PhyRate, Standard};
 use fullpipe_wifi::rate_control::RateControlConfig;
@@ -61,7 +61,7 @@ fn senders_of_a_collision_wait_for_the_ack_timeout() {
 fn a_frame_without_a_response_is_repeated_until_the_retry_limit() {
     let (saturated, ppdus) = run(&[(40.0, ofdm(54.0))], |_| {}, 700);
     assert_eq!((saturated.delivered[0], saturated.lost[0], ppdus.len()), (0, 100, 700));
-    let status = saturated.network.link_status(LinkDirection::Uplink, 0);
+    let status = saturated.network.link_status(MediumDirection::Uplink, 0);
     assert_eq!((status.counters.failures, status.counters.retries), (700, 600));
     let waits: Vec<u64> = ppdus.windows(2).map(|pair| slots(pair[0].end + micros(45 + 34), pair[1].access)).collect();
     // Attempt k is followed by a backoff from 0 to 31, 63, 127, 255, 511 and 1023, and the last one by 0 to 15.
@@ -106,7 +106,7 @@ fn a_missing_cts_counts_as_a_failure_of_the_frame() {
     };
     let (saturated, ppdus) = run(&[(55.0, ofdm(6.0))], change, 70);
     assert_eq!((saturated.delivered[0], saturated.lost[0]), (0, 10));
-    let counters = saturated.network.link_status(LinkDirection::Uplink, 0).counters;
+    let counters = saturated.network.link_status(MediumDirection::Uplink, 0).counters;
     assert_eq!((counters.ppdus, counters.failures, counters.airtime), (0, 70, Duration::ZERO));
     // The RTS of 20 bytes takes 20 + 4 = 24 µs at 54 Mbit/s.
     for pair in ppdus.windows(2) {

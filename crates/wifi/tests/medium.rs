@@ -15,7 +15,7 @@ use fullpipe_wifi::aggregate::AggregateLimits;
 use fullpipe_wifi::config::{Config, StationConfig};
 use fullpipe_wifi::phy::{AccessCategory, ChannelWidth, Standard};
 use fullpipe_wifi::rate_control::{Capabilities, IdealTarget, RateControlConfig};
-use fullpipe_wifi::{BasicServiceSet, LinkDirection, WifiMedium};
+use fullpipe_wifi::{BasicServiceSet, WifiMedium};
 use std::collections::{BTreeMap, VecDeque};
 
 const HUB: NodeId = NodeId(0);
@@ -98,7 +98,7 @@ fn network<O: Observer>(observer: O, config: &Config, machine: Box<dyn Medium>) 
         hub: HUB,
         stations: (1..=STATIONS).map(NodeId).collect(),
         mtu_bytes: 1500,
-        least_delays: LinkDirection::BOTH.map(|direction| config.bounds(direction).1),
+        least_delays: MediumDirection::ALL.map(|direction| config.bounds(direction).1),
         machine,
     });
     network
@@ -145,7 +145,7 @@ impl FinalState for End<'_> {
 /// Runs random traffic with both auditors. The run ends while packets are in the medium.
 fn audited(seed: u64) -> AuditReport {
     let config = config(seed);
-    let links = LinkDirection::BOTH.map(|direction| {
+    let links = MediumDirection::ALL.map(|direction| {
         let (rate_bps, delay) = config.bounds(direction);
         DeclaredLink {
             name: "link".into(),

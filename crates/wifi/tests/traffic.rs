@@ -1,5 +1,6 @@
 //! Random networks and traffic: conservation of packets, order, and exclusive use of the medium.
 
+use fullpipe_network::{CompletedFrame, MediumDirection, MediumOutcome};
 use fullpipe_units::{Duration, EcnCodepoint, Instant, RandomStream};
 use fullpipe_wifi::airtime::StationOrder;
 use fullpipe_wifi::config::{Config, FailureTiming, RtsPolicy, StationConfig};
@@ -7,7 +8,7 @@ use fullpipe_wifi::phy::{AccessCategory, Band, ChannelWidth, ErrorModel, Standar
 use fullpipe_wifi::queue::{ApFqCoDel, ApQueue};
 use fullpipe_wifi::rate_control::{Capabilities, IdealTarget, RateControlConfig};
 use fullpipe_wifi::report::PpduRecord;
-use fullpipe_wifi::{BasicServiceSet, LinkDirection, OfferedPacket, PacketOutcome, PacketReport};
+use fullpipe_wifi::{BasicServiceSet, OfferedPacket};
 use std::collections::BTreeMap;
 
 /// One of `values`.
@@ -82,7 +83,7 @@ fn check_ppdus(ppdus: &[PpduRecord], busy: Duration) {
 }
 
 /// Offers random packets for 60 ms, and returns all reports.
-fn run(seed: u64) -> Vec<PacketReport> {
+fn run(seed: u64) -> Vec<CompletedFrame> {
     let mut random = RandomStream::new(seed, "traffic", "test");
     let config = random_config(&mut random, seed);
     let (stations, description) = (config.stations.len() as u64, format!("seed {seed}: {config:?}"));
@@ -101,11 +102,11 @@ fn run(seed: u64) -> Vec<PacketReport> {
             now = due;
             network.advance(due);
             assert!(network.next_deadline() > due, "{description}");
-            reports.extend(network.drain_reports().inspect(|report| assert!(report.at >= due, "{description}")));
+            reports.extend(network.drain_outcomes().inspect(|report| assert!(report.at >= due, "{description}")));
         }
         now = next;
         for _ in 0..1 + random.uniform_below(4) {
-            let direction = choose(&mut random, &LinkDirection::BOTH);
+            let direction = choose(&mut random, &MediumDirection::ALL);
             let station = random.uniform_below(stations) as u32;
             let category = choose(&mut random, &AccessCategory::ALL);
             let codepoint = choose(&mut random, &[EcnCodepoint::NotEct, EcnCodepoint::Ect0]);
@@ -115,13 +116,13 @@ fn run(seed: u64) -> Vec<PacketReport> {
             network.offer(now, direction, station, OfferedPacket { token, ip_bytes, flow, codepoint, category });
             token += 1;
         }
-        reports.extend(network.drain_reports());
+        reports.extend(network.drain_outcomes());
     }
     // The rest.
     let mut steps = 0;
     while !network.next_deadline().is_never() {
         network.advance(network.next_deadline());
-        reports.extend(network.drain_reports());
+        reports.extend(network.drain_outcomes());
         steps += 1;
         assert!(steps < 1_000_000, "{description}");
     }
@@ -131,8 +132,8 @@ fn run(seed: u64) -> Vec<PacketReport> {
         let (direction, station, category, offered, codepoint) = packets[&report.token];
         assert!(!std::mem::replace(&mut seen[report.token as usize], true), "two outcomes: {report:?} {description}");
         assert!(report.at >= offered, "{report:?} {description}");
-        assert!(report.outcome != PacketOutcome::Marked || codepoint != EcnCodepoint::NotEct);
-        if ordered && report.outcome == PacketOutcome::Delivered {
+        assert!(report.fate != MediumOutcome::Marked || codepoint != EcnCodepoint::NotEct);
+        if ordered && report.fate == MediumOutcome::Delivered {
             // Without QoS there is one queue.
             let category = if qos { category } else { AccessCategory::BestEffort };
             let last = order.insert((direction, station, category), report.token);
@@ -141,7 +142,7 @@ fn run(seed: u64) -> Vec<PacketReport> {
     }
     assert!(seen.iter().all(|seen| *seen), "packets without outcome: {description}");
     for station in 0..stations as u32 {
-        for direction in LinkDirection::BOTH {
+        for direction in MediumDirection::ALL {
             let status = network.link_status(direction, station);
             let counters = status.counters;
             let known =
@@ -152,7 +153,7 @@ fn run(seed: u64) -> Vec<PacketReport> {
     let ppdus = network.take_ppdus();
     check_ppdus(&ppdus, network.busy_time());
     for station in 0..stations as u32 {
-        for direction in LinkDirection::BOTH {
+        for direction in MediumDirection::ALL {
             let own = || ppdus.iter().filter(|ppdu| (ppdu.direction, ppdu.station) == (direction, station));
             let data = || own().filter(|ppdu| ppdu.mpdus > 0);
             let counters = network.link_status(direction, station).counters;
@@ -173,7 +174,7 @@ fn run(seed: u64) -> Vec<PacketReport> {
 fn random_traffic_is_conserved_and_never_overlaps_on_the_medium() {
     let mut counts = BTreeMap::new();
     for report in (0..60).flat_map(run) {
-        *counts.entry(format!("{:?}", report.outcome)).or_insert(0) += 1;
+        *counts.entry(format!("{:?}", report.fate)).or_insert(0) += 1;
     }
     // Every outcome occurs often enough for the test to mean something.
     let least = [("Delivered", 8000), ("Marked", 20), ("BufferFull", 8000), ("DroppedEarly", 20), ("Lost", 400)];

@@ -1,14 +1,15 @@
 //! A network whose sources always have packets.
 
+use fullpipe_network::{MediumDirection, MediumOutcome};
 use fullpipe_units::{EcnCodepoint, Instant};
 use fullpipe_wifi::config::Config;
 use fullpipe_wifi::phy::AccessCategory;
-use fullpipe_wifi::{BasicServiceSet, LinkDirection, OfferedPacket, PacketOutcome};
+use fullpipe_wifi::{BasicServiceSet, OfferedPacket};
 
 /// A source that keeps a number of packets in the network.
 #[derive(Clone, Copy)]
 pub(crate) struct Source {
-    pub(crate) direction: LinkDirection,
+    pub(crate) direction: MediumDirection,
     pub(crate) station: u32,
     pub(crate) category: AccessCategory,
     pub(crate) ip_bytes: u32,
@@ -19,12 +20,12 @@ impl Source {
     /// A source of UDP packets with this payload at a station.
     pub(crate) fn uplink(station: u32, udp_bytes: u32, packets: u32) -> Self {
         let category = AccessCategory::BestEffort;
-        Source { direction: LinkDirection::Uplink, station, category, ip_bytes: udp_bytes + 28, packets }
+        Source { direction: MediumDirection::Uplink, station, category, ip_bytes: udp_bytes + 28, packets }
     }
 
     /// A source of UDP packets at the access point.
     pub(crate) fn downlink(station: u32, udp_bytes: u32, packets: u32) -> Self {
-        Source { direction: LinkDirection::Downlink, ..Source::uplink(station, udp_bytes, packets) }
+        Source { direction: MediumDirection::Downlink, ..Source::uplink(station, udp_bytes, packets) }
     }
 
     pub(crate) fn in_category(self, category: AccessCategory) -> Self {
@@ -74,9 +75,9 @@ impl Saturated {
             }
             self.now = next;
             self.network.advance(next);
-            for report in self.network.drain_reports() {
-                match report.outcome {
-                    PacketOutcome::Delivered | PacketOutcome::Marked => self.delivered[report.token as usize] += 1,
+            for report in self.network.drain_outcomes() {
+                match report.fate {
+                    MediumOutcome::Delivered | MediumOutcome::Marked => self.delivered[report.token as usize] += 1,
                     _ => self.lost[report.token as usize] += 1,
                 }
                 again.push(report.token as usize);
