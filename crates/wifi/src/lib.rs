@@ -11,9 +11,11 @@
 //! medium of the network.
 //!
 //! **Limits of the model.** One contention domain: no hidden nodes, no capture, no other networks. Frames that collide are
-//! all lost. No beacons, association, power saving, encryption, fragmentation, A-MSDU, MU-MIMO or 802.11ax. Propagation
-//! takes no time. The BlockAckReq after an MPDU is given up takes no air time. Aggregates are built when access is
-//! granted, so no aggregate waits in hardware.
+//! all lost. No beacons, association, power saving, encryption, fragmentation, A-MSDU, MU-MIMO or 802.11ax, and no
+//! protection of 802.11g from stations of 802.11b. Propagation takes no time. Stations that cannot decode a frame wait as
+//! long as those that read its Duration field, instead of EIFS. The BlockAckReq after an MPDU is given up takes no air
+//! time. Aggregates are built when access is granted, so none wait in hardware, and airtime queue limits (AQL) have
+//! nothing to limit.
 //!
 //! Clauses and tables without another source are those of IEEE Std 802.11-2020.
 

@@ -9,5 +9,6 @@ mod contention;
 mod exchange;
 mod medium;
 mod phy;
+mod queueing;
 mod rate_control;
 mod traffic;

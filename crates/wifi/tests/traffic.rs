@@ -48,7 +48,9 @@ fn random_config(random: &mut RandomStream, seed: u64) -> Config {
             short_guard: random.bernoulli(0.5),
         };
         let target = choose(random, &[IdealTarget::default(), IdealTarget::PacketErrorRate(0.3)]);
-        let control = RateControlConfig::Ideal { capabilities, target };
+        let ideal = RateControlConfig::Ideal { capabilities, target };
+        let minstrel = if config.qos { RateControlConfig::MinstrelHt(capabilities) } else { ideal };
+        let control = choose(random, &[ideal, minstrel]);
         let mut station = StationConfig::new(&format!("station {number}"), random.uniform_between(1.0, 45.0), control);
         if random.bernoulli(0.3) {
             station.shadowing = vec![(Instant::from_nanos(20_000_000), 15.0), (Instant::from_nanos(40_000_000), 0.0)];
@@ -186,4 +188,11 @@ fn the_same_seed_gives_the_same_reports() {
     for seed in [3, 40] {
         assert_eq!(run(seed), run(seed));
     }
+}
+
+/// Runs as many random networks as `FULLPIPE_WIFI_SEEDS` states, for a long check by hand.
+#[test]
+fn more_random_networks() {
+    let seeds: u64 = std::env::var("FULLPIPE_WIFI_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    (1000..1000 + seeds).for_each(|seed| drop(run(seed)));
 }
