@@ -1,6 +1,7 @@
-//! Simulates saturated stations, to measure the cost of the model: `saturated [STATIONS [SECONDS [IDLE]]]`. IDLE is the number of stations without packets. By default there
-//! is one station for 10 s, with 802.11ac in 80 MHz, two streams, MCS 9 and the short guard interval at 5 m, and UDP packets with
-//! 1472 bytes of payload. The digest covers the outcome of each packet: two builds with the same digest have the same results.
+//! Simulates saturated stations, to measure the cost of the model: `saturated [STATIONS [SECONDS [IDLE]]]`. IDLE is the number
+//! of stations without packets. By default there is one station for 10 s, with 802.11ac in 80 MHz, two streams, MCS 9 and the
+//! short guard interval at 5 m, and UDP packets with 1472 bytes of payload. The digest covers the outcome of each packet: two
+//! builds with the same digest have the same results.
 //!
 //! `time cargo run --release -p fullpipe-wifi --example saturated -- 50`
 

@@ -374,8 +374,8 @@ fn transmission_opportunities_contain_the_frames_of_the_vectors() {
 
 /// The access point sends 50 Mbit/s of UDP to each of two fast stations (144.4 Mbit/s) and a slow one (7.2 Mbit/s), as in
 /// Høiland-Jørgensen et al. (ATC 2017), table 1. One FIFO gives every station the same packet rate. An MPDU of 1544 bytes takes
-/// 1716 µs at 7.2 Mbit/s and 86 µs at 144.4, plus a share of 36 or 40 µs of preamble. With two MPDUs per aggregate, the slow station
-/// has 1734 / (1734 + 2 * 106) = 89 % of the air time (79 % in the paper, where it got fewer packets). With queues per
+/// 1716 µs at 7.2 Mbit/s and 86 µs at 144.4, plus a share of 36 or 40 µs of preamble. With two MPDUs per aggregate, the slow
+/// station has 1734 / (1734 + 2 * 106) = 89 % of the air time (79 % in the paper, where it got fewer packets). With queues per
 /// station and airtime fairness each has a third, and the total is several times as high.
 #[test]
 fn airtime_fairness_removes_the_anomaly_of_one_fifo() {
@@ -419,4 +419,40 @@ fn airtime_fairness_removes_the_anomaly_of_one_fifo() {
     // `airtime-005` has the closed form of this case: 43.3, 43.3 and 2.2 Mbit/s.
     assert!((mbps[0] - 43.3).abs() < 1.0 && (mbps[2] - 2.165).abs() < 0.1, "{mbps:?}");
     assert!(mbps.iter().sum::<f64>() > 3.0 * total, "{mbps:?} {total}");
+}
+
+/// The model of Høiland-Jørgensen et al. (ATC 2017): an aggregate of L bytes contains L / 1544 packets of 1500
+/// bytes, since each has 44 bytes of headers and padding. Its transmission takes 32 µs + 8 L / R, and its overhead is DIFS, SIFS,
+/// a BlockAck of 58 bytes at the same rate after SIFS, and a mean backoff of 7.5 slots. The model has no collisions.
+#[test]
+fn the_model_of_airtime_fairness_has_its_printed_values() {
+    let mut check = Check::new("airtime paper");
+    let timing = Standard::A.timing(Preamble::Long);
+    let micros = |duration: Duration| duration.as_nanos() as f64 / 1e3;
+    let fixed = micros(timing.ifs(2) + timing.sifs * 2 + timing.slot * 15 / 2);
+    for row in vectors("airtime").iter().filter(|row| row.inputs.text("model").starts_with("paper")) {
+        let list = row.inputs.text("aggregate_bytes and PHY rate");
+        let stations: Vec<(f64, f64)> = list
+            .split(" | ")
+            .map(|station| {
+                let (bytes, mbps) = station.split_once(" at ").unwrap();
+                (bytes.parse().unwrap(), mbps.parse().unwrap())
+            })
+            .collect();
+        let sending = |(bytes, mbps): (f64, f64)| 32.0 + 8.0 * bytes / mbps;
+        let base = |(bytes, mbps): (f64, f64)| {
+            8.0 * 1500.0 * bytes / 1544.0 / (sending((bytes, mbps)) + fixed + 8.0 * 58.0 / mbps)
+        };
+        let total: f64 = stations.iter().map(|station| sending(*station)).sum();
+        let count = stations.len() as f64;
+        let expected = |key: &str| row.expected.numbers(key);
+        for (index, station) in stations.iter().enumerate() {
+            let share = sending(*station) / total;
+            check.absolute(&row.id, base(*station), expected("base_mbps")[index], 0.005);
+            check.absolute(&row.id, share, expected("shares one aggregate each")[index], 0.005);
+            check.absolute(&row.id, share * base(*station), expected("mbps then")[index], 0.005);
+            check.absolute(&row.id, base(*station) / count, expected("mbps at equal air time")[index], 0.005);
+        }
+    }
+    check.finish(24);
 }

@@ -106,7 +106,8 @@ fn minstrel_reaches_the_throughput_of_ideal_rate_control_on_a_fixed_channel() {
             let best = capabilities.rates(standard, Preamble::Long).into_iter();
             let best = best.map(|rate| run(RateControlConfig::Constant(rate), 1.3)).fold(0.0, f64::max);
             println!(
-                "{standard:?} {streams} streams, {distance} m: ideal {ideal:.1}, minstrel {minstrel:.1}, best constant {best:.1} Mbit/s"
+                "{standard:?} {streams} streams, {distance} m: ideal {ideal:.1}, minstrel {minstrel:.1}, \
+                 best constant {best:.1} Mbit/s"
             );
             assert!(minstrel > 0.9 * ideal && minstrel > 0.85 * best, "{minstrel} {ideal} {best}");
         }
