@@ -13,7 +13,7 @@ use fullpipe::network::{
 use fullpipe::quic::{Candidate, Scheduler};
 use fullpipe::record::{DropReason, Observer, PacketView, Transmission};
 use fullpipe::transport::{Bytes, Payload, Priority, Stream, TransportEvent};
-use fullpipe::units::{Duration, FlowId, Instant, LinkId};
+use fullpipe::units::{Duration, EcnCodepoint, FlowId, Instant, LinkId};
 use fullpipe::workload::{Application, Completion, Io, MetricValue, OpenOptions, Progress, Sink, StreamId};
 use fullpipe::{
     ConnectionContext, Error, Outcome, QueueContext, RunError, Simulation, WorkloadContext,
@@ -291,6 +291,7 @@ fn medium_can_be_implemented_with_exported_items() {
         station: 0,
         flow: FlowId(0),
         ip_bytes: 1500,
+        codepoint: EcnCodepoint::NotEct,
         envelope: None::<fullpipe::network::HeaderFields>,
     };
     pipe.offer(Instant::ZERO, frame);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The layer of each crate, as in ARCHITECTURE.md.
-const LAYERS: [(&str, u32); 27] = [
+const LAYERS: [(&str, u32); 28] = [
     ("fullpipe-cli", 9),
     ("fullpipe", 8),
     ("fullpipe-study", 7),
@@ -20,6 +20,7 @@ const LAYERS: [(&str, u32); 27] = [
     ("fullpipe-tcp", 4),
     ("fullpipe-quic", 4),
     ("fullpipe-lte", 4),
+    ("fullpipe-wifi", 4),
     ("fullpipe-workload", 4),
     ("fullpipe-network", 3),
     ("fullpipe-transport", 3),

@@ -163,8 +163,8 @@ impl Medium for Sky {
             let [_, lost, flying, bytes] = &mut self.counts[frame.way as usize];
             *flying -= 1;
             match fate {
-                MediumOutcome::Delivered => *bytes += u64::from(frame.ip_bytes),
-                MediumOutcome::Lost | MediumOutcome::BufferFull => *lost += 1,
+                MediumOutcome::Delivered | MediumOutcome::Marked => *bytes += u64::from(frame.ip_bytes),
+                MediumOutcome::Lost | MediumOutcome::BufferFull | MediumOutcome::DroppedEarly => *lost += 1,
             }
             self.told.push(CompletedFrame { token: frame.token, at, fate });
         }

@@ -30,7 +30,7 @@ use fullpipe_engine::{EventClass, EventId, TimerSlot};
 use fullpipe_record::{DropReason, Observer, Transmission};
 use fullpipe_schema::metric::Sample;
 use fullpipe_schema::metric::TimeSum;
-use fullpipe_units::{Duration, FlowId, Instant, LinkId, NodeId};
+use fullpipe_units::{Duration, EcnCodepoint, FlowId, Instant, LinkId, NodeId};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -73,6 +73,8 @@ pub struct MediumFrame {
     pub flow: FlowId,
     /// Size of the IP packet in bytes.
     pub ip_bytes: u32,
+    /// The ECN codepoint, which determines whether a queue of the medium marks the packet or drops it.
+    pub codepoint: EcnCodepoint,
     /// The header fields, with the addresses as seen at the station; `None` if the medium does not read them or the
     /// flow is unknown. A fragment has the header fields of its whole packet.
     pub envelope: Option<HeaderFields>,
@@ -83,8 +85,12 @@ pub struct MediumFrame {
 pub enum MediumOutcome {
     /// The frame arrived.
     Delivered,
+    /// The frame arrived, and a queue of the medium has set CE ("congestion experienced") on its packet.
+    Marked,
     /// A buffer had no room for the frame.
     BufferFull,
+    /// A queue discipline dropped the frame although there was room.
+    DroppedEarly,
     /// The frame was lost on the radio channel.
     Lost,
 }
@@ -405,7 +411,7 @@ impl<O: Observer> Network<O> {
             return;
         }
         let packet = self.arena.get(handle);
-        let (flow, ip_bytes) = (packet.flow, packet.ip_bytes);
+        let (flow, ip_bytes, codepoint) = (packet.flow, packet.ip_bytes, packet.codepoint);
         let star = &self.media[usize::from(medium)];
         let envelope = match star.machine.reads_headers() {
             true => self.packet_at(star.stations[station as usize], handle).map(|captured| captured.envelope),
@@ -420,7 +426,7 @@ impl<O: Observer> Network<O> {
             star.fates.push_back(CompletedFrame { token, at: now, fate: MediumOutcome::Delivered });
             star.put_in_order(star.fates.len() - 1, now);
         } else {
-            star.machine.offer(now, MediumFrame { token, way, station, flow, ip_bytes, envelope });
+            star.machine.offer(now, MediumFrame { token, way, station, flow, ip_bytes, codepoint, envelope });
             star.listen(now);
         }
         self.arm_medium(medium);
@@ -467,10 +473,8 @@ impl<O: Observer> Network<O> {
             self.observer.on_offered(at, down, ip_bytes);
             star.put(handle, Inside { offered: at, way: MediumDirection::Downlink, station, ip_bytes });
             let token = u64::from(handle.0);
-            star.machine.offer(
-                at,
-                MediumFrame { token, way: MediumDirection::Downlink, station, flow, ip_bytes, envelope: None },
-            );
+            let (way, codepoint) = (MediumDirection::Downlink, self.arena.get(handle).codepoint);
+            star.machine.offer(at, MediumFrame { token, way, station, flow, ip_bytes, codepoint, envelope: None });
         }
         star.expect(lane.next_due());
         star.listen(now);
@@ -524,13 +528,19 @@ impl<O: Observer> Network<O> {
         let link = LinkId(first.0 + way as u32);
         let counters = &mut star.counters[way as usize];
         let reason = match fate {
-            MediumOutcome::Delivered => {
+            MediumOutcome::Delivered | MediumOutcome::Marked => {
                 counters.frames += 1;
                 counters.bytes += u64::from(ip_bytes);
                 counters.queue_delay_sum += now - offered;
                 star.stays[way as usize][station as usize].add(now - offered);
                 let node = star.end(way, station);
-                let flow = self.arena.get(handle).flow;
+                let packet = self.arena.get_mut(handle);
+                let flow = packet.flow;
+                if fate == MediumOutcome::Marked && packet.codepoint.is_ecn_capable() {
+                    packet.codepoint = EcnCodepoint::Ce;
+                    star.counters[way as usize].marks += 1;
+                    self.observer.on_marked(now, &packet.view(), link);
+                }
                 self.observer.on_transmitted(&Transmission {
                     link,
                     flow,
@@ -545,6 +555,10 @@ impl<O: Observer> Network<O> {
             MediumOutcome::BufferFull => {
                 counters.queue_drops += 1;
                 DropReason::QueueFull
+            }
+            MediumOutcome::DroppedEarly => {
+                counters.queue_drops += 1;
+                DropReason::QueueDiscipline
             }
             MediumOutcome::Lost => {
                 counters.losses += 1;

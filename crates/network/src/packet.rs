@@ -74,6 +74,22 @@ pub enum PacketDisposition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketHandle(pub(crate) u32);
 
+impl PacketHandle {
+    /// Returns a handle with this number, for a queue discipline outside a network. Its user defines the number.
+    ///
+    /// ```
+    /// assert_eq!(fullpipe_network::PacketHandle::from_number(7).number(), 7);
+    /// ```
+    pub const fn from_number(number: u32) -> Self {
+        PacketHandle(number)
+    }
+
+    /// Returns the number of the handle.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// The index of a packet's side data: TCP options, payload bytes, or a datagram of the QUIC model.
 /// [`SideDataHandle::NONE`] if there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

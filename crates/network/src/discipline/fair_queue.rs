@@ -156,8 +156,14 @@ impl FqCoDel {
         over || self.settings.limit_bytes.is_some_and(|limit| self.wire_bytes > limit)
     }
 
-    /// Drops packets from the head of the longest queue.
-    fn relieve(&mut self, dropped: &mut Vec<QueuedPacket>) {
+    /// Returns the bytes at the IP layer in the longest queue.
+    pub fn longest_flow_bytes(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.queue.ip_bytes()).max().unwrap_or(0)
+    }
+
+    /// Drops packets from the head of the longest queue: half of its bytes, at most 64 packets. For a limit that several
+    /// disciplines share.
+    pub fn relieve(&mut self, dropped: &mut Vec<QueuedPacket>) {
         // The first of the queues that hold the most bytes.
         let fattest = (0..self.flows.len()).rev().max_by_key(|&index| self.flows[index].queue.ip_bytes());
         let Some(flow) = fattest.map(|index| &mut self.flows[index]) else { return };
