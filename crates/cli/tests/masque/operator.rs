@@ -188,6 +188,53 @@ fn sighup_replaces_rules_and_token_and_keeps_tunnels() {
     proxy.stop();
 }
 
+/// RFC 9298 section 3.1 and RFC 9209: a request that the proxy rejects has a status and Proxy-Status. An open tunnel ends
+/// with H3_CONNECT_ERROR (RFC 9114 section 4.4) without them, so the client describes the code.
+#[test]
+fn client_prints_why_the_proxy_rejects_a_request_or_ends_a_tunnel() {
+    let (folder, target) = (folder("reasons"), echo());
+    let file = folder.join("proxy.toml");
+    let write = |rules: &str| {
+        std::fs::write(&file, format!("listen = '127.0.0.1:0'\nself_signed = []\n{rules}")).expect("a file");
+    };
+    write("allow = ['127.0.0.1']\n");
+    let mut proxy = Server::start(&["masque", "proxy", "--config", text(&file), "--drain", "0s"]);
+    let via = template(&proxy.address);
+    let rejected = |error: &str| {
+        format!(
+            "the proxy rejected the request with status 403 and Proxy-Status: \"fullpipe\"; error={error}; details=\""
+        )
+    };
+    let connect_to = |target: &str| {
+        let arguments = ["masque", "connect", "--template", &via, "--target", target, "--listen", "127.0.0.1:0"];
+        command(&[&arguments[..], &["--insecure"]].concat()).output().expect("it starts")
+    };
+    for output in [
+        connect_to("192.0.2.1:9"),
+        command(&["http3", "get", "https://192.0.2.1:9/", "--insecure", "--via", &via]).output().expect("it starts"),
+    ] {
+        let said = errors(&output);
+        assert!(output.status.code() == Some(1) && said.contains(&rejected("destination_ip_prohibited")), "{said}");
+        assert!(!said.contains("H3_"), "{said}");
+    }
+    // No program listens on port 9: the kernel answers with ICMP port unreachable.
+    let get = ["http3", "get", "https://127.0.0.1:9/", "--insecure", "--via", &via];
+    let said = errors(&command(&get).output().expect("it starts"));
+    let expected = "the tunnel ended: the proxy cannot reach the target: its socket reported an error";
+    assert!(said.contains(expected), "{said}");
+    // A tunnel that the new rules deny is rejected after the program has started.
+    let mut port = connect(&proxy.address, &target, &["--insecure"]);
+    assert!(port.line().starts_with("the largest UDP payload"));
+    write("deny = ['127.0.0.1']\n");
+    assert_eq!(reload(&mut proxy), "event=reloaded");
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.send_to(b"payload", &port.address).expect("it leaves");
+    let line = port.line().replace("\\\"", "\"");
+    assert!(line.starts_with("event=tunnel-failed") && line.contains(&rejected("http_request_denied")), "{line}");
+    port.stop();
+    proxy.stop();
+}
+
 /// Status line and headers of the response, and its body.
 fn request(address: &str, head: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("it listens");
