@@ -28,6 +28,8 @@ use fullpipe_masque::template::Template;
 use fullpipe_sockets::programs;
 use fullpipe_sockets::tls::{self, ServerVerification};
 pub(crate) use loopback::{describe, measure};
+use std::ffi::OsString;
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -109,20 +111,33 @@ impl EventLogger for Lines {
 /// # Errors
 /// If the proxy would not start with it.
 pub(crate) fn check_configuration(file: &Path) -> Result<(), Failure> {
-    let given = expand(configuration_file::arguments(file))?;
+    let in_file = |error: &dyn Display| Failure::usage(format!("{}: {error}", file.display()));
+    let options = options_of(configuration_file::arguments(file), in_file)?;
+    settings::warn_of_mtu(options.settings.tunnel.mtu);
+    tls::server_config(&options.identity).map_err(|error| in_file(&error))?;
+    Ok(())
+}
+
+/// Returns the options of a proxy with this command line, whose configuration file is read. `locate` adds the place to an
+/// error.
+///
+/// # Errors
+/// If an option is invalid or missing.
+fn options_of(
+    command_line: Vec<OsString>,
+    locate: impl Fn(&dyn Display) -> Failure,
+) -> Result<programs::ProxyOptions, Failure> {
+    let given = expand(command_line)?;
     // Each value has been checked, so the only other error is a missing option.
     let parsed = Arguments::try_parse_from(given).map_err(|error| {
         let missing = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
         let key = missing.trim_start_matches("--").split(' ').next().unwrap_or_default().replace('-', "_");
-        Failure::usage(format!("{}: the key `{key}` is missing (or {missing} on the command line)", file.display()))
+        locate(&format_args!("the key `{key}` is missing (or {missing} on the command line)"))
     })?;
     let Command::Masque(MasqueArguments { command: MasqueCommand::Proxy(arguments) }) = parsed.command else {
         unreachable!("these are arguments of the proxy");
     };
-    let in_file = |failure: Failure| Failure::usage(format!("{}: {failure}", file.display()));
-    let options = proxy_options(&arguments).map_err(in_file)?;
-    tls::server_config(&options.identity).map_err(|error| in_file(Failure::usage(error)))?;
-    Ok(())
+    proxy_options(&arguments).map_err(|failure| locate(&failure))
 }
 
 fn proxy_options(arguments: &ProxyArguments) -> Result<programs::ProxyOptions, Failure> {
@@ -155,7 +170,6 @@ fn proxy_options(arguments: &ProxyArguments) -> Result<programs::ProxyOptions, F
     settings.policy.deny.clone_from(&arguments.deny);
     settings.policy.allow_private = arguments.allow_private;
     settings.own.public.clone_from(&arguments.public_address);
-    settings::warn_of_mtu(settings.tunnel.mtu);
     Ok(programs::ProxyOptions {
         listen: arguments.listen,
         identity: identity(&arguments.identity)?,
@@ -168,15 +182,25 @@ fn proxy_options(arguments: &ProxyArguments) -> Result<programs::ProxyOptions, F
 
 fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
     let options = proxy_options(arguments)?;
+    settings::warn_of_mtu(options.settings.tunnel.mtu);
     let ready = |address, metrics: Option<SocketAddr>| {
         listening(address);
         if let Some(metrics) = metrics {
             eprintln!("metrics on {metrics}");
         }
     };
+    let reload = || {
+        let locate = |error: &dyn Display| match &arguments.config {
+            Some(file) => Failure::usage(format!("{}: {error}", file.display())),
+            None => Failure::usage(error),
+        };
+        let options = options_of(std::env::args_os().collect(), locate);
+        options.map_err(|failure| programs::ProgramError::Usage(failure.message))
+    };
     let reloaded = |result: Result<(), programs::ProgramError>| match result {
         Ok(()) => eprintln!("event=reloaded"),
-        Err(error) => eprintln!("event=reload-failed reason=\"{error}\""),
+        // A file may have several errors, one per line.
+        Err(error) => eprintln!("event=reload-failed reason={:?}", error.to_string().replace('\n', "; ")),
     };
     let figures = arguments.figures;
     let told = move |tunnels| {
@@ -186,7 +210,7 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
         }
     };
     let log = Arc::new(Lines { verbose: arguments.verbose });
-    programs::run(programs::proxy(options, log, ready, reloaded, told)).map_err(failure)
+    programs::run(programs::proxy(options, log, ready, reload, reloaded, told)).map_err(failure)
 }
 
 fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {

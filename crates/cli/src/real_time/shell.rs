@@ -34,6 +34,7 @@ pub(crate) fn shell(arguments: &ShellArguments) -> Result<(), Failure> {
     let asked = RealTimeOptions {
         folder: folder.as_deref(),
         at_terminal: Some(NAME),
+        early_exit: Some(Box::new(|exited| eprintln!("fullpipe: {exited}"))),
         ..RealTimeOptions::new(&options, &home, &mut each)
     };
     let outcome = real_time::run(Arc::new(scenario), asked).map_err(super::failure)?;

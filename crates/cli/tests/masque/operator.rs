@@ -122,6 +122,119 @@ fn sighup_replaces_the_certificate_and_keeps_tunnels() {
     proxy.stop();
 }
 
+/// Sends SIGHUP. Returns the line with the result.
+fn reload(proxy: &mut Server) -> String {
+    proxy.signal(Signal::HUP);
+    loop {
+        let line = proxy.line();
+        assert!(!line.is_empty(), "the proxy has ended");
+        if line.starts_with("event=reload") {
+            return line;
+        }
+    }
+}
+
+#[test]
+fn sighup_replaces_rules_and_token_and_keeps_tunnels() {
+    let (folder, target) = (folder("reloaded-rules"), echo());
+    let file = folder.join("proxy.toml");
+    let write = |content: &str| std::fs::write(&file, content).expect("a file");
+    write("listen = '127.0.0.1:0'\nself_signed = []\ntoken = 'old'\nallow = ['127.0.0.1']\n");
+    // The option of the command line is added to the rules of the file, at the start and after SIGHUP.
+    let mut proxy =
+        Server::start(&["masque", "proxy", "--config", text(&file), "--deny", "127.0.0.3", "--drain", "0s"]);
+    let via = template(&proxy.address);
+    // No program listens on port 9, so a permitted tunnel ends with another error than 403 or 407.
+    let status = |token: &str, host: &str| {
+        let url = format!("https://{host}:9/");
+        let get = ["http3", "get", &url, "--via", &via, "--insecure", "--token", token, "--idle-timeout", "3s"];
+        let said = errors(&command(&get).output().expect("it starts"));
+        [403, 407].into_iter().find(|status| said.contains(&format!("status {status} "))).unwrap_or_default()
+    };
+    let statuses = |token: &str| ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map(|host| status(token, host));
+    let port = connect(&proxy.address, &target, &["--insecure", "--token", "old"]);
+    let sender = Sender::new(&port);
+    sender.exchange(b"before");
+    assert_eq!(statuses("old"), [0, 403, 403]);
+    assert_eq!(statuses("new"), [407; 3]);
+    // The address to listen on cannot change.
+    write("listen = '127.0.0.1:1'\nself_signed = []\ntoken = 'new'\nallow_private = true\ndeny = ['127.0.0.1']\n");
+    assert_eq!(reload(&mut proxy), "event=reloaded");
+    assert_eq!(statuses("old"), [407; 3]);
+    assert_eq!(statuses("new"), [403, 0, 403]);
+    sender.exchange(b"after");
+    // An invalid file changes nothing, and its errors take one line.
+    write("listen = '127.0.0.1:0'\nself_signed = []\ntoken = 'newest'\nalow = []\ndeny = ['127.0.0.2/33']\n");
+    let line = reload(&mut proxy);
+    assert!(line.starts_with("event=reload-failed reason="), "{line}");
+    for expected in ["proxy.toml:4:1: unknown key alow; did you mean allow?", "; ", "proxy.toml:5:"] {
+        assert!(line.contains(expected), "{line}");
+    }
+    // So do a missing option and an invalid certificate, although the keys are valid.
+    for (content, expected) in [
+        ("self_signed = []\ntoken = 'newest'\n", "proxy.toml: the key `listen` is missing"),
+        ("listen = '127.0.0.1:0'\ncert = 'absent.pem'\nkey = 'key.pem'\ntoken = 'newest'\n", "absent.pem: "),
+    ] {
+        write(content);
+        let line = reload(&mut proxy);
+        assert!(line.starts_with("event=reload-failed") && line.contains(expected), "{line}");
+    }
+    std::fs::remove_file(&file).expect("a file");
+    assert!(reload(&mut proxy).contains("cannot read "));
+    assert_eq!(status("newest", "127.0.0.2"), 407);
+    assert_eq!(statuses("new"), [403, 0, 403]);
+    sender.exchange(b"at last");
+    port.stop();
+    proxy.stop();
+}
+
+/// RFC 9298 section 3.1 and RFC 9209: a request that the proxy rejects has a status and Proxy-Status. An open tunnel ends
+/// with H3_CONNECT_ERROR (RFC 9114 section 4.4) without them, so the client describes the code.
+#[test]
+fn client_prints_why_the_proxy_rejects_a_request_or_ends_a_tunnel() {
+    let (folder, target) = (folder("reasons"), echo());
+    let file = folder.join("proxy.toml");
+    let write = |rules: &str| {
+        std::fs::write(&file, format!("listen = '127.0.0.1:0'\nself_signed = []\n{rules}")).expect("a file");
+    };
+    write("allow = ['127.0.0.1']\n");
+    let mut proxy = Server::start(&["masque", "proxy", "--config", text(&file), "--drain", "0s"]);
+    let via = template(&proxy.address);
+    let rejected = |error: &str| {
+        format!(
+            "the proxy rejected the request with status 403 and Proxy-Status: \"fullpipe\"; error={error}; details=\""
+        )
+    };
+    let connect_to = |target: &str| {
+        let arguments = ["masque", "connect", "--template", &via, "--target", target, "--listen", "127.0.0.1:0"];
+        command(&[&arguments[..], &["--insecure"]].concat()).output().expect("it starts")
+    };
+    for output in [
+        connect_to("192.0.2.1:9"),
+        command(&["http3", "get", "https://192.0.2.1:9/", "--insecure", "--via", &via]).output().expect("it starts"),
+    ] {
+        let said = errors(&output);
+        assert!(output.status.code() == Some(1) && said.contains(&rejected("destination_ip_prohibited")), "{said}");
+        assert!(!said.contains("H3_"), "{said}");
+    }
+    // No program listens on port 9: the kernel answers with ICMP port unreachable.
+    let get = ["http3", "get", "https://127.0.0.1:9/", "--insecure", "--via", &via];
+    let said = errors(&command(&get).output().expect("it starts"));
+    let expected = "the tunnel ended: the proxy cannot reach the target: its socket reported an error";
+    assert!(said.contains(expected), "{said}");
+    // A tunnel that the new rules deny is rejected after the program has started.
+    let mut port = connect(&proxy.address, &target, &["--insecure"]);
+    assert!(port.line().starts_with("the largest UDP payload"));
+    write("deny = ['127.0.0.1']\n");
+    assert_eq!(reload(&mut proxy), "event=reloaded");
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.send_to(b"payload", &port.address).expect("it leaves");
+    let line = port.line().replace("\\\"", "\"");
+    assert!(line.starts_with("event=tunnel-failed") && line.contains(&rejected("http_request_denied")), "{line}");
+    port.stop();
+    proxy.stop();
+}
+
 /// Status line and headers of the response, and its body.
 fn request(address: &str, head: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("it listens");

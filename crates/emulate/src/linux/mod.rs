@@ -24,6 +24,6 @@ pub use namespace::{
 };
 pub use netlink::MacAddress;
 pub use port::{PacketPort, Port, PortCounters, ReceivedFrame, TunPort, hardware_address};
-pub use program::{ProgramOutcome, ProgramSettings, Programs, Readiness};
+pub use program::{EarlyExitCallback, ProgramOutcome, ProgramSettings, Programs, Readiness};
 pub use sys::NegotiatedOptions;
 pub use waiting::SPIN_DURATION;

@@ -10,7 +10,9 @@
 //! ([`ProgramNamespaces`]). Process 1 of the PID namespace is idle. When the thread ends for any reason, the kernel
 //! kills process 1 and with it every process of the namespace. Therefore no cleanup is needed.
 //!
-//! For an ordinary user, the capabilities are limited to the user namespace. For the superuser, no user namespace is
+//! For an ordinary user, the capabilities are limited to the user namespace. The user keeps the user ID there. Programs
+//! inherit the capabilities as ambient ones (capabilities(7)), so that they can use raw sockets and configure the network
+//! of their host. For the superuser, no user namespace is
 //! needed or created, so that the real-time scheduling policies remain available.
 
 use super::netlink::{MacAddress, Netlink, VethEnd, index_of};
@@ -19,7 +21,10 @@ use super::sys;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
 use rustix::process::{getegid, geteuid};
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use rustix::thread::{
+    CapabilitySets, LinkNameSpaceType, UnshareFlags, capabilities, configure_capability_in_ambient_set,
+    move_into_link_name_space, set_capabilities,
+};
 use std::env;
 use std::ffi::OsString;
 use std::fmt;
@@ -108,8 +113,19 @@ pub fn enter_user_namespace() -> Result<(), NamespaceError> {
             .map_err(refused("cannot map the user into the new user namespace"))
     };
     map("setgroups", "deny".to_owned())?;
-    map("uid_map", format!("0 {} 1", user.as_raw()))?;
-    map("gid_map", format!("0 {} 1", group.as_raw()))
+    map("uid_map", format!("{0} {0} 1", user.as_raw()))?;
+    map("gid_map", format!("{0} {0} 1", group.as_raw()))?;
+    make_capabilities_ambient().map_err(refused("cannot pass capabilities to programs"))
+}
+
+/// Makes all capabilities of the calling thread ambient: a program of a user other than the superuser keeps only these.
+fn make_capabilities_ambient() -> io::Result<()> {
+    let own = capabilities(None)?;
+    set_capabilities(None, CapabilitySets { inheritable: own.permitted, ..own })?;
+    for capability in own.permitted.iter() {
+        configure_capability_in_ambient_set(capability, true)?;
+    }
+    Ok(())
 }
 
 /// The network namespace that contains the emulator's ends of all hosts' interfaces.

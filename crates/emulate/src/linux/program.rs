@@ -89,6 +89,10 @@ pub struct ProgramOutcome {
     pub errors: Vec<u8>,
 }
 
+/// Callback for a background program that was ready and ends before the run, with an exit status other than 0. This is no
+/// failure of the run. The text contains the name, the status and the last lines of standard error.
+pub type EarlyExitCallback = Box<dyn Fn(&str) + Send>;
+
 /// The running programs of a run.
 #[derive(Debug)]
 pub struct Programs {
@@ -106,7 +110,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 impl Programs {
     /// Prepares the programs of a run, which start with [`Programs::begin`]. [`ProgramSettings::host`] is an index into
-    /// `hosts`. Programs can resolve the hosts' `names`.
+    /// `hosts`. Programs can resolve the hosts' `names`. `early_exit` is called in the thread of the programs.
     ///
     /// # Errors
     /// If the kernel does not permit namespaces for the programs.
@@ -115,6 +119,7 @@ impl Programs {
         hosts: Arc<Vec<HostNamespace>>,
         names: Vec<(IpAddr, String)>,
         programs: Vec<ProgramSettings>,
+        early_exit: Option<EarlyExitCallback>,
     ) -> io::Result<Self> {
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (asked, told) = (Arc::clone(&stop), Arc::clone(&done));
@@ -134,7 +139,7 @@ impl Programs {
             let mut entries: Vec<Entry> = programs.into_iter().map(Entry::new).collect();
             // If the channel closes first, the run was abandoned before it began.
             if let Ok(clock) = begins.recv() {
-                let mut keeper = Keeper { nursery: &nursery, hosts, clock, entries };
+                let mut keeper = Keeper { nursery: &nursery, hosts, clock, entries, early_exit };
                 keeper.run(&asked, &told);
                 entries = keeper.entries;
             }
@@ -271,6 +276,7 @@ struct Keeper<'a> {
     hosts: Arc<Vec<HostNamespace>>,
     clock: WallClock,
     entries: Vec<Entry>,
+    early_exit: Option<EarlyExitCallback>,
 }
 
 impl Keeper<'_> {
@@ -400,7 +406,12 @@ impl Keeper<'_> {
                 }
             };
             entry.ready |= failure.is_none();
+            let exited = failure.is_none() && entry.settings.background && !status.success();
             entry.close(Some(status), now, failure);
+            if let (true, Some(report), Some(over)) = (exited, &self.early_exit, &entry.over) {
+                let (name, errors) = (&entry.settings.name, last_lines(&over.errors));
+                report(&format!("program {name:?} (background) ended with {}{errors}", tell(status)));
+            }
         } else if ran > entry.settings.timeout && !entry.settings.background {
             entry.end_at_once(now, Some(format!("did not end within its timeout of {}", entry.settings.timeout)));
         } else if !entry.ready {

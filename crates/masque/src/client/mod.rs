@@ -1,6 +1,7 @@
 //! The CONNECT-UDP client: one connection to a proxy and the tunnels through it (RFC 9298).
 
 mod forward;
+mod reason;
 mod socket;
 mod tunnel;
 
@@ -40,6 +41,8 @@ const HTTP_DATAGRAMS: &str = "HTTP datagrams";
 pub enum Error {
     /// The connection to the proxy was lost.
     Connection(ConnectionError),
+    /// The QUIC connection to the proxy was closed.
+    Closed(noq::ConnectionError),
     /// The proxy's settings lack this required feature.
     NotOffered(&'static str),
     /// The proxy did not respond in time.
@@ -48,7 +51,7 @@ pub enum Error {
     Rejected {
         /// Status code of the response.
         status: u16,
-        /// Value of Proxy-Status; empty if the field is missing.
+        /// Value of Proxy-Status, with the members of all field lines; empty if the field is missing.
         proxy_status: String,
     },
     /// The proxy's response is malformed, for this reason.
@@ -63,13 +66,20 @@ impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Connection(error) => write!(formatter, "the connection to the proxy was lost: {error}"),
+            Error::Closed(error) => formatter.write_str(&reason::of_closed_connection(error)),
             Error::NotOffered(what) => write!(formatter, "the proxy does not support {what}"),
             Error::TimedOut => formatter.write_str("the proxy did not respond within the request timeout"),
+            Error::Rejected { status, proxy_status } if proxy_status.is_empty() => {
+                write!(formatter, "the proxy rejected the request with status {status} and without Proxy-Status")
+            }
             Error::Rejected { status, proxy_status } => {
-                write!(formatter, "the proxy rejected the request with status {status} {proxy_status}")
+                write!(
+                    formatter,
+                    "the proxy rejected the request with status {status} and Proxy-Status: {proxy_status}"
+                )
             }
             Error::Malformed(reason) => write!(formatter, "the proxy's response is malformed: {reason}"),
-            Error::Stream(error) => write!(formatter, "the request was aborted: {}", transport::reason(error)),
+            Error::Stream(error) => write!(formatter, "the request was aborted: {}", reason::of_stream(error)),
             Error::Request(error) => write!(formatter, "cannot send the request: {error}"),
         }
     }
@@ -230,15 +240,23 @@ impl Client {
         self.offered(mode).await?;
         let request = self.headers(target)?;
         let mut send = self.shared.send.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut stream = send.send_request(request).await.map_err(Error::Stream)?;
+        let mut stream = send.send_request(request).await.map_err(|error| self.failed(error))?;
         let handle =
             self.shared.handles.take(stream.id()).ok_or_else(|| Error::Request("the stream is closed".into()))?;
-        let response = transport::final_response(&mut stream).await.map_err(Error::Stream)?;
+        let response = transport::final_response(&mut stream).await.map_err(|error| self.failed(error))?;
         check(&response).inspect_err(|error| match error {
             Error::Malformed(_) => handle.ending.abort(code::MESSAGE_ERROR),
             _ => cancel(&mut stream),
         })?;
         Ok(Tunnel::start(Arc::clone(&self.shared.session), self.clone(), (&self.shared.settings, mode), stream, handle))
+    }
+
+    /// Returns the cause of a request's failure: the end of the connection, or the error of the stream.
+    fn failed(&self, error: StreamError) -> Error {
+        match reason::of_peer_closing(self.connection()) {
+            Some(closed) => Error::Closed(closed),
+            None => Error::Stream(error),
+        }
     }
 
     /// Waits for the proxy's settings: a client must not use extended CONNECT before they permit it (RFC 9220 section
@@ -251,6 +269,9 @@ impl Client {
             if arrived || session.connection.close_reason().is_some() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
+        if let Some(closed) = reason::of_peer_closing(&session.connection) {
+            return Err(Error::Closed(closed));
+        }
         let settings = http.settings();
         if !settings.enable_extended_connect() {
             return Err(Error::NotOffered("extended CONNECT"));
@@ -286,9 +307,10 @@ fn check(response: &Response<()>) -> Result<(), Error> {
         }
         return Ok(());
     }
-    let field = response.headers().get(proxy_status::FIELD_NAME);
-    let proxy_status = field.map_or_else(String::new, |value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    Err(Error::Rejected { status: status.as_u16(), proxy_status })
+    // Each intermediary adds a member to the list, possibly on its own field line (RFC 9209 section 2).
+    let fields = response.headers().get_all(proxy_status::FIELD_NAME);
+    let members: Vec<String> = fields.iter().map(|value| reason::printable(value.as_bytes())).collect();
+    Err(Error::Rejected { status: status.as_u16(), proxy_status: members.join(", ") })
 }
 
 fn cancel(stream: &mut RequestStream<transport::BidiStream, Bytes>) {

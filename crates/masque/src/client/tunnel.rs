@@ -1,6 +1,6 @@
 //! The client side of a tunnel: sends and receives UDP payloads.
 
-use super::Client;
+use super::{Client, reason};
 use crate::configuration::{self, Mode};
 use crate::datagram::MAX_UDP_PAYLOAD;
 use crate::environment::BoxFuture;
@@ -14,6 +14,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use futures_util::task::AtomicWaker;
 use h3::client::RequestStream;
+use h3::error::StreamError;
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::{pending, poll_fn};
@@ -220,14 +221,24 @@ async fn run(shared: Arc<Shared>, stream: RequestStream<BidiStream, Bytes>, hand
     parts.push(Box::pin(read(Arc::clone(&shared), receive, handle.ending.clone())));
     parts.push(Box::pin(write(Arc::clone(&shared), send, handle.ending.clone())));
     parts.push(Box::pin(closing(Arc::clone(&shared))));
+    let connection = shared.session.connection.clone();
     parts.push(Box::pin(async move {
-        let _ = handle.stopped.await;
-        (None, "proxy sent STOP_SENDING".into())
+        let end = match handle.stopped.await {
+            Ok(Some(code)) => reason::of_code(code.into_inner().into()),
+            Ok(None) => "the proxy closed the stream".into(),
+            Err(error) => of_connection(&connection).unwrap_or_else(|| error.to_string()),
+        };
+        (None, end)
     }));
     if let Some(end) = parts.next().await {
         shared.end(told(end, &handle.ending).1);
     }
     shared.session.forget(shared.id);
+}
+
+/// Describes why a connection has ended, unless this host closed it.
+fn of_connection(connection: &noq::Connection) -> Option<String> {
+    reason::of_peer_closing(connection).map(|closed| reason::of_closed_connection(&closed))
 }
 
 /// Reads the proxy's capsules. In datagram mode they are unusual but permitted (RFC 9298 section 5).
@@ -242,7 +253,7 @@ async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf, ending: StreamEnd
             shared.session.connection.close(code::FRAME_UNEXPECTED.into(), b"a field section within a tunnel");
             (None, "the proxy sent a field section within the tunnel".into())
         }
-        ReadOutcome::Stream(error) => (Some(code::REQUEST_CANCELLED), error.to_string()),
+        ReadOutcome::Stream(error) => (Some(code::REQUEST_CANCELLED), failed(&shared, &error)),
         ReadOutcome::Sink(error) => (Some(code::REQUEST_CANCELLED), error.to_string()),
     };
     told(end, &ending)
@@ -255,7 +266,12 @@ async fn write(shared: Arc<Shared>, mut send: impl WriteHalf, ending: StreamEnd)
         return (None, String::new());
     };
     let error = write_capsules(&mut send, outbox, shared.coalesce, &*shared.session.environment).await;
-    told((Some(code::REQUEST_CANCELLED), error.to_string()), &ending)
+    told((Some(code::REQUEST_CANCELLED), failed(&shared, &error)), &ending)
+}
+
+/// Describes the cause of a stream's failure: the end of the connection, or the error of the stream.
+fn failed(shared: &Shared, error: &StreamError) -> String {
+    of_connection(&shared.session.connection).unwrap_or_else(|| reason::of_stream(error))
 }
 
 /// Stores the error code for both halves of the stream, before either half is dropped.

@@ -53,7 +53,7 @@ impl Client {
     /// Counts a stream without a request. It costs nearly as much as a request, and h3 remembers it. The proxy
     /// tolerates as many as there can be open requests (RFC 9114 section 10.5).
     pub(super) fn note_fruitless(&self) {
-        if self.fruitless.fetch_add(1, Ordering::Relaxed) >= self.shared.settings.max_requests_per_connection.into() {
+        if self.fruitless.fetch_add(1, Ordering::Relaxed) >= self.shared.settings().max_requests_per_connection.into() {
             self.session.connection.close(code::EXCESSIVE_LOAD.into(), b"streams without requests");
         }
     }

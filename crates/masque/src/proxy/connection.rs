@@ -36,7 +36,7 @@ const LOOP: &str = "proxy_loop_detected";
 /// Serves one connection until it ends.
 pub(super) async fn serve(shared: Arc<ProxyState>, incoming: noq::Incoming, _permit: Permit) {
     let address = incoming.remote_address();
-    let deadline = shared.environment.now() + shared.settings.header_timeout;
+    let deadline = shared.environment.now() + shared.settings().header_timeout;
     let handshake = select(incoming.into_future(), shared.environment.sleep_until(deadline));
     let Either::Left((Ok(connection), _)) = handshake.await else { return };
     if shared.egress.contains(address) {
@@ -62,7 +62,7 @@ async fn serve_http(
     address: SocketAddr,
 ) -> Result<(), ConnectionError> {
     let handles = StreamHandles::default();
-    let settings = &shared.settings;
+    let settings = shared.settings();
     let adapter =
         transport::Connection::new(connection.clone(), settings.max_header_bytes * FRAME_FACTOR, handles.clone())
             .with_request_order(settings.tunnel.scheduler == Scheduler::RequestOrder);
@@ -134,7 +134,7 @@ async fn serve_request(client: Arc<Client>, resolver: Resolver) {
     let Some(handle) = client.handles.take(resolver.frame_stream.id()) else { return };
     let shared = &client.shared;
     shared.metrics.requests_total.add(1);
-    let deadline = shared.environment.now() + shared.settings.header_timeout;
+    let deadline = shared.environment.now() + shared.settings().header_timeout;
     let headers = pin!(async {
         client.settings().await;
         resolver.resolve_request().await
@@ -177,9 +177,9 @@ async fn answer(client: &Arc<Client>, request: &Request<()>, stream: Stream, han
 
 async fn admit(client: &Arc<Client>, request: &Request<()>) -> Result<(Target, Relay), RequestRejection> {
     let shared = &client.shared;
-    let limit = shared.settings.max_requests;
-    let target = request::read(request, &shared.settings)?;
-    let Some(permit) = Permit::take(&shared.metrics, limit, |metrics| &metrics.requests_open) else {
+    let settings = shared.settings();
+    let target = request::read(request, &settings)?;
+    let Some(permit) = Permit::take(&shared.metrics, settings.max_requests, |metrics| &metrics.requests_open) else {
         return Err(RequestRejection::by(
             ProxyError::ConnectionLimitReached,
             "the maximum number of open tunnels is reached",
@@ -188,10 +188,10 @@ async fn admit(client: &Arc<Client>, request: &Request<()>) -> Result<(Target, R
     let addresses = resolve(shared, &target.host).await?;
     let mut refused = RequestRejection::by(ProxyError::Dns { rcode: None }, "the name has no address");
     for address in addresses {
-        let (policy, environment) = (&shared.settings.policy, &shared.environment);
+        let (policy, environment) = (&settings.policy, &shared.environment);
         let is_local = |address| environment.is_local(address);
         let checked = policy.check(&target, address);
-        let checked = checked.and_then(|()| shared.settings.own.check(policy, &target, address, is_local));
+        let checked = checked.and_then(|()| settings.own.check(policy, &target, address, is_local));
         if let Err(reason) = checked {
             refused = RequestRejection::by(reason.into(), reason.to_string());
             continue;
@@ -214,8 +214,8 @@ async fn resolve(shared: &ProxyState, host: &Host) -> Result<Vec<IpAddr>, Reques
 }
 
 async fn refuse(client: &Client, mut stream: Stream, refused: &RequestRejection) {
-    let name = client.shared.settings.name.as_str();
-    let status = ProxyStatus { proxy: name, error: &refused.error, details: &refused.details };
+    let settings = client.shared.settings();
+    let status = ProxyStatus { proxy: &settings.name, error: &refused.error, details: &refused.details };
     let mut response = Response::builder().status(refused.status).header(FIELD_NAME, status.to_string());
     if refused.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
         response = response.header(header::PROXY_AUTHENTICATE, "Bearer");

@@ -11,9 +11,10 @@ use crate::configuration;
 use crate::environment::Environment;
 use crate::log::EventLogger;
 use crate::metrics::{Counter, Metrics};
+use crate::policy::Policy;
 use drain::Drain;
 use egress::Egress;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// A proxy that can serve endpoints.
 #[derive(Clone)]
@@ -21,12 +22,20 @@ pub struct Proxy(Arc<ProxyState>);
 
 pub(crate) struct ProxyState {
     pub(crate) environment: Arc<dyn Environment>,
-    pub(crate) settings: configuration::Proxy,
+    /// Replaced as a whole by [`Proxy::replace_access`], so that a request is checked by one set of settings.
+    settings: RwLock<Arc<configuration::Proxy>>,
     pub(crate) log: Arc<dyn EventLogger>,
     pub(crate) metrics: Arc<Metrics>,
     /// The addresses from which the tunnels send to their targets.
     pub(crate) egress: Egress,
     pub(crate) drain: Drain,
+}
+
+impl ProxyState {
+    /// Returns the current settings.
+    pub(crate) fn settings(&self) -> Arc<configuration::Proxy> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Proxy {
@@ -40,12 +49,18 @@ impl Proxy {
     ) -> Proxy {
         Proxy(Arc::new(ProxyState {
             environment,
-            settings,
+            settings: RwLock::new(Arc::new(settings)),
             log,
             metrics,
             egress: Egress::default(),
             drain: Drain::default(),
         }))
+    }
+
+    /// Replaces the access policy and the token. They apply to new requests; open tunnels continue.
+    pub fn replace_access(&self, policy: Policy, token: Option<String>) {
+        let mut settings = self.0.settings.write().unwrap_or_else(PoisonError::into_inner);
+        *settings = Arc::new(configuration::Proxy { policy, token, ..configuration::Proxy::clone(&settings) });
     }
 
     /// Begins a graceful shutdown: the proxy sends GOAWAY on each connection (RFC 9114 section 5.2) and rejects new
@@ -58,7 +73,7 @@ impl Proxy {
     /// [`configuration::Proxy::transport`] and the ALPN protocol `h3`.
     pub async fn serve(&self, endpoint: noq::Endpoint) {
         while let Some(incoming) = endpoint.accept().await {
-            let (metrics, limit) = (&self.0.metrics, self.0.settings.max_connections);
+            let (metrics, limit) = (&self.0.metrics, self.0.settings().max_connections);
             if self.0.drain.has_begun() {
                 incoming.refuse();
                 continue;

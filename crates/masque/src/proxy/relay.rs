@@ -213,13 +213,13 @@ async fn run(
     let (send, receive) = stream.split();
     let mut parts: FuturesUnordered<BoxFuture<End>> = FuturesUnordered::new();
     parts.push(Box::pin(upwards(Arc::clone(tunnel), receive, ending.clone())));
-    let settings = client.shared.settings.tunnel.clone();
+    let settings = client.shared.settings().tunnel.clone();
     let coalesce = settings.coalesce;
     let outbox = Arc::new(SendQueues::new(settings, Arc::clone(&tunnel.session.metrics)));
     parts.push(Box::pin(down(Arc::clone(tunnel), Arc::clone(&outbox))));
     // If all payloads use datagrams, this task only keeps the stream open, as datagrams require.
     parts.push(Box::pin(down_to_stream(Arc::clone(tunnel), outbox, send, ending.clone(), coalesce)));
-    let idle_timeout = client.shared.settings.idle_timeout;
+    let idle_timeout = client.shared.settings().idle_timeout;
     let watched = Arc::clone(tunnel);
     parts.push(Box::pin(async move { watched.idle(idle_timeout).await }));
     let watched = Arc::clone(tunnel);

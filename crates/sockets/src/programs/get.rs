@@ -179,7 +179,7 @@ async fn through(
         Some(_) if is_silent(client.connection()) => {
             ProgramError::Runtime(format!("the tunnel ended: {}", silent("proxy")))
         }
-        Some(ended) => ProgramError::Runtime(format!("the tunnel ended: {ended}")),
+        Some(TunnelClosure(reason)) => ProgramError::Runtime(format!("the tunnel ended: {reason}")),
         None => failure,
     })?;
     Ok((got, (set_up, tunnel.max_payload())))

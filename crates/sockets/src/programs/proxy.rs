@@ -59,9 +59,13 @@ impl<T: Fn(TunnelMetrics) + Send + 'static> EventLogger for Telling<T> {
 }
 
 /// Runs the proxy until the process receives a termination signal. The proxy then sends GOAWAY and waits until all
-/// tunnels have ended, for at most the drain time or until a second signal. SIGHUP makes it read the certificate and the
-/// key again, for new connections; `reloaded` receives the result. Calls `ready` with the addresses on which it serves
-/// clients and metrics. Calls `told` with the metrics of all connections so far, when a connection ends and when the
+/// tunnels have ended, for at most the drain time or until a second signal.
+///
+/// On SIGHUP the proxy calls `reload`, which returns the options as they are now. The certificate and the key apply to
+/// new connections, the access policy and the token to new requests. Other options keep their values, and so does a
+/// generated certificate. If `reload` or the certificate is invalid, nothing changes. `reloaded` receives the result.
+///
+/// Calls `ready` with the addresses on which it serves clients and metrics. Calls `told` with the metrics of all connections so far, when a connection ends and when the
 /// proxy stops.
 ///
 /// # Errors
@@ -70,6 +74,7 @@ pub async fn proxy(
     mut options: ProxyOptions,
     log: Arc<dyn EventLogger>,
     ready: impl FnOnce(SocketAddr, Option<SocketAddr>),
+    reload: impl Fn() -> Result<ProxyOptions, ProgramError>,
     reloaded: impl Fn(Result<(), ProgramError>),
     told: impl Fn(TunnelMetrics) + Send + 'static,
 ) -> Result<(), ProgramError> {
@@ -100,14 +105,18 @@ pub async fn proxy(
     let mut signals = Signals::with_reload()?;
     ready(address, metrics_address);
     while signals.next().await == Request::Reload {
-        // A generated certificate has no file.
-        if let ServerCredentials::SelfSigned(_) = options.identity {
-            continue;
-        }
-        let renewed = tls::server_config(&options.identity).map_err(|error| ProgramError::Runtime(error.to_string()));
-        reloaded(renewed.map(|mut configuration| {
-            configuration.transport_config(Arc::new(renewed_settings.transport()));
-            endpoint.set_server_config(Some(configuration));
+        let renewed = reload().and_then(|options| {
+            // A generated certificate has no file.
+            let is_file = matches!(options.identity, ServerCredentials::Files { .. });
+            let tls = is_file.then(|| tls::server_config(&options.identity)).transpose();
+            Ok((tls.map_err(|error| ProgramError::Runtime(error.to_string()))?, options.settings))
+        });
+        reloaded(renewed.map(|(tls, settings)| {
+            if let Some(mut configuration) = tls {
+                configuration.transport_config(Arc::new(renewed_settings.transport()));
+                endpoint.set_server_config(Some(configuration));
+            }
+            proxy.replace_access(settings.policy, settings.token);
         }));
     }
     proxy.drain();

@@ -60,6 +60,13 @@ impl Rogue {
     }
 }
 
+async fn client(connection: noq::Connection) -> Client {
+    let template = Template::well_known("localhost").unwrap();
+    Client::new(environment(), connection, template, configuration::Client::default(), Default::default())
+        .await
+        .unwrap()
+}
+
 /// Responses to a CONNECT-UDP request that are malformed (RFC 9114 section 4.1.2).
 fn malformed() -> Vec<(&'static str, Vec<u8>)> {
     let ok = |more: &[(&str, &str)]| headers(&[&[(":status", "200")][..], more].concat());
@@ -108,12 +115,7 @@ fn malformed_responses_abort_only_their_stream() {
         let interim = headers(&[(":status", "103"), ("link", "</a>")]);
         answers.push([interim.clone(), interim, headers(&[(":status", "200")])].concat());
         let mut rogue = Rogue::start(&certificate, answers);
-        let connection = rogue.connect(&certificate).await;
-        let template = Template::well_known("localhost").unwrap();
-        let client =
-            Client::new(environment(), connection, template, configuration::Client::default(), Default::default())
-                .await
-                .unwrap();
+        let client = client(rogue.connect(&certificate).await).await;
         let target = target("192.0.2.1:9".parse().unwrap());
         let mut wrong = Vec::new();
         for name in names {
@@ -129,6 +131,92 @@ fn malformed_responses_abort_only_their_stream() {
         assert!(wrong.is_empty(), "{wrong:#?}");
         // The connection is still usable.
         client.open(&target).await.unwrap();
+    });
+}
+
+/// RFC 9209 section 2: each intermediary adds a member to the list, on its own line or on the same one. The byte 0x9b
+/// starts a control sequence of terminals.
+#[test]
+fn rejection_has_the_status_and_every_member_of_proxy_status() {
+    run(async {
+        let certificate = certificate();
+        let rejection = |more: &[(&str, &str)]| headers(&[&[(":status", "502")][..], more].concat());
+        let near = ("proxy-status", "near; error=connection_refused; details=\"port 9\"");
+        let mut unprintable = rejection(&[("proxy-status", "near; details=\"~[2J\"")]);
+        *unprintable.iter_mut().find(|byte| **byte == b'~').unwrap() = 0x9b;
+        let cases = [
+            (rejection(&[]), "and without Proxy-Status"),
+            (rejection(&[near]), "and Proxy-Status: near; error=connection_refused; details=\"port 9\""),
+            (
+                rejection(&[near, ("proxy-status", "far; error=http_request_error")]),
+                "and Proxy-Status: near; error=connection_refused; details=\"port 9\", far; error=http_request_error",
+            ),
+            (unprintable, "and Proxy-Status: near; details=\"?[2J\""),
+        ];
+        let rogue = Rogue::start(&certificate, cases.iter().map(|(answer, _)| answer.clone()).collect());
+        let client = client(rogue.connect(&certificate).await).await;
+        for (_, expected) in cases {
+            let error = client.open(&target("192.0.2.1:9".parse().unwrap())).await.unwrap_err();
+            assert_eq!(error.to_string(), format!("the proxy rejected the request with status 502 {expected}"));
+        }
+    });
+}
+
+/// The proxy aborts a request before its response, then a tunnel, and then closes the connection.
+#[test]
+fn end_of_a_tunnel_is_described_in_words() {
+    run(async {
+        let certificate = certificate();
+        let endpoint = bind(&certificate, configuration::Tunnel::default().transport(100));
+        let address = endpoint.local_addr().unwrap();
+        let (next, mut proceed) = unbounded_channel();
+        tokio::spawn(async move {
+            let connection = endpoint.accept().await.unwrap().await.unwrap();
+            let mut control = connection.open_uni().await.unwrap();
+            let settings = frame(SETTINGS, &varints(&[0x08, 1, 0x33, 1]));
+            control.write_all(&[vec![0], settings].concat()).await.unwrap();
+            // H3_CONNECT_ERROR (RFC 9114 section 8.1).
+            let code = noq::VarInt::from_u32(0x10f);
+            let (mut send, mut receive) = connection.accept_bi().await.unwrap();
+            send.reset(code).unwrap();
+            receive.stop(code).unwrap();
+            let mut open = Vec::new();
+            for reset in [true, false] {
+                let (mut send, mut receive) = connection.accept_bi().await.unwrap();
+                send.write_all(&headers(&[(":status", "200")])).await.unwrap();
+                let () = proceed.recv().await.unwrap();
+                match reset {
+                    true => send.reset(code).unwrap(),
+                    false => receive.stop(code).unwrap(),
+                }
+                // Their drop would end the other half with another code.
+                open.push((send, receive));
+            }
+            let (mut send, _receive) = connection.accept_bi().await.unwrap();
+            send.write_all(&headers(&[(":status", "200")])).await.unwrap();
+            let () = proceed.recv().await.unwrap();
+            // H3_REQUEST_REJECTED, with an error type of RFC 9209 section 2.3 as the reason phrase.
+            connection.close(noq::VarInt::from_u32(0x10b), b"proxy_loop_detected\x1b");
+            endpoint.wait_idle().await;
+        });
+        let outgoing = endpoint::bind_client(&TokioEnvironment, address).unwrap();
+        let transport = configuration::Client::default().transport();
+        let client = client(connect(&certificate, &outgoing, address, transport).await).await;
+        let target = target("192.0.2.1:9".parse().unwrap());
+        let words = "the proxy cannot reach the target: its socket reported an error, such as an ICMP error";
+        let error = client.open(&target).await.unwrap_err().to_string();
+        assert_eq!(error, format!("the request was aborted: {words} (H3_CONNECT_ERROR)"));
+        for _ in 0..2 {
+            let tunnel = client.open(&target).await.unwrap();
+            next.send(()).unwrap();
+            let ended = tunnel.receive(&mut Vec::new()).await.unwrap_err();
+            assert_eq!(ended.0, format!("{words} (H3_CONNECT_ERROR)"));
+        }
+        let tunnel = client.open(&target).await.unwrap();
+        next.send(()).unwrap();
+        let words = "the proxy closed the connection: proxy_loop_detected?";
+        assert_eq!(tunnel.receive(&mut Vec::new()).await.unwrap_err().0, words);
+        assert_eq!(client.open(&target).await.unwrap_err().to_string(), words);
     });
 }
 

@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, Called, Namespaces, User};
 use crate::ordinary::{download, serve};
+use crate::world::World;
 use std::fs;
 
 #[test]
@@ -32,6 +33,58 @@ fn shell_output_is_unchanged_and_its_status_is_ignored() {
         .ended_with(1)
         .said("cannot start \"no-such-program\"");
     bench.assert_nothing_left(&Namespaces::default());
+}
+
+/// Two hosts and a fast link, without programs.
+fn hosts() -> World {
+    World::new("3s").hosts(&["left", "right"]).link("left", "right", "rate = '100Mbit/s', delay = '1ms'")
+}
+
+/// A program without readiness is ready when it starts, so its exit does not fail the run.
+#[test]
+fn shell_reports_a_background_program_that_fails() {
+    let bench = Bench::new("shell-background", User::Nobody);
+    bench.write_scenario(
+        &hosts().shell("server", "left", "echo no such port >&2; exit 3", ", background = true").shell(
+            "setup",
+            "right",
+            "echo done >&2",
+            ", background = true",
+        ),
+    );
+    let shell = ["shell", "scenario.toml", "left", "--", "sleep", "1"];
+    let output = bench.start(&shell).wait_with_output().expect("the process ends");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let expected = "fullpipe: program \"server\" (background) ended with exit status 3\n    no such port\n";
+    assert!(said.contains(expected) && !said.contains("setup"), "{said}");
+    Called::new(&bench, output).ended_with(0);
+    // A program that ends before it is ready fails the run, which ends the shell.
+    let ready = ", background = true, ready = { kind = 'tcp-port', port = 80 }";
+    bench.write_scenario(&hosts().shell("server", "left", "echo no such port >&2; exit 3", ready));
+    bench
+        .call(&shell)
+        .ended_with(1)
+        .said("program \"server\" ended with exit status 3 before it was ready")
+        .said("no such port");
+    bench.assert_nothing_left(&Namespaces::default());
+}
+
+/// A raw socket requires CAP_NET_RAW (raw(7)) in the user namespace of the host's network.
+#[test]
+fn programs_keep_the_user_id_and_have_the_privileges_of_their_host() {
+    const RAW: &str = "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)";
+    for (user, id) in [(User::Nobody, Some("65534\n65534\n")), (User::Caller, None)] {
+        let bench = Bench::new("shell-user", user);
+        bench.write_scenario(&hosts().shell("idle", "right", "sleep 60", ", background = true"));
+        // The exit status of the shell is ignored, so a line shows that of the last command.
+        let command = format!("id -u; id -g; python3 -c '{RAW}' && echo raw");
+        let run = bench.start(&["shell", "scenario.toml", "left", "--", "sh", "-c", &command]);
+        let output = run.wait_with_output().expect("the process ends");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.ends_with("raw\n"), "{said}");
+        assert!(id.is_none_or(|id| said.starts_with(id)), "{said}");
+        Called::new(&bench, output).ended_with(0);
+    }
 }
 
 #[test]

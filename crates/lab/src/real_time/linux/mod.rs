@@ -6,8 +6,8 @@ mod programs;
 mod run;
 
 pub use fullpipe_emulate::{
-    EmulatorNamespace, HostNamespace, HostSettings, NamespaceError as NotAllowed, NegotiatedOptions, ProgramOutcome,
-    doctor, enter_user_namespace, measure,
+    EarlyExitCallback, EmulatorNamespace, HostNamespace, HostSettings, NamespaceError as NotAllowed, NegotiatedOptions,
+    ProgramOutcome, doctor, enter_user_namespace, measure,
 };
 pub use interface::FrameCapture;
 pub use kernel::KernelEndpointResult;

@@ -18,8 +18,8 @@ use crate::world::{RealHost, RealHosts};
 use bytes::Bytes;
 use fullpipe_archive::{IcmpRecord, RefusedFrames};
 use fullpipe_emulate::{
-    EmulatorNamespace, HostNamespace, HostSettings, Lateness, LatenessLimits, LinuxMachine, PacketPort, Port,
-    ProgramOutcome, Programs, WallClock, hardware_address, thread_cpu_time,
+    EarlyExitCallback, EmulatorNamespace, HostNamespace, HostSettings, Lateness, LatenessLimits, LinuxMachine,
+    PacketPort, Port, ProgramOutcome, Programs, WallClock, hardware_address, thread_cpu_time,
 };
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description;
@@ -78,6 +78,8 @@ pub struct RealTimeOptions<'a> {
     /// Opens captures of all frames at interfaces of this machine that are connected to hosts; `None` disables these
     /// captures.
     pub frames: Option<&'a CaptureOpener<'a>>,
+    /// Called when a background program ends before the run, with an exit status other than 0.
+    pub early_exit: Option<EarlyExitCallback>,
     /// Called ten times per second with the clock and the lateness; returns true to stop the run.
     pub each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
 }
@@ -89,8 +91,8 @@ impl<'a> RealTimeOptions<'a> {
         home: &'a EmulatorNamespace,
         each: &'a mut dyn FnMut(Instant, &Lateness) -> bool,
     ) -> Self {
-        let (folder, at_terminal, record, at_hosts, frames) = (None, None, None, None, None);
-        RealTimeOptions { options, home, folder, at_terminal, record, at_hosts, frames, each }
+        let (folder, at_terminal, record, at_hosts, frames, early_exit) = (None, None, None, None, None, None);
+        RealTimeOptions { options, home, folder, at_terminal, record, at_hosts, frames, early_exit, each }
     }
 }
 
@@ -123,7 +125,7 @@ pub fn run(scenario: Arc<Scenario>, asked: RealTimeOptions<'_>) -> Result<RealTi
     let settings = programs::settings(&scenario, &real, asked.folder, asked.at_terminal);
     // Without a namespace, no program is started, so the privileges for it are not needed.
     let programs = (!namespaces.is_empty())
-        .then(|| Programs::prepare(asked.home, Arc::clone(&namespaces), names.collect(), settings))
+        .then(|| Programs::prepare(asked.home, Arc::clone(&namespaces), names.collect(), settings, asked.early_exit))
         .transpose()
         .map_err(machine_refuses)?;
     if let Some(at_hosts) = asked.at_hosts {
