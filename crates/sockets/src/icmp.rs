@@ -4,6 +4,7 @@
 //! They need a raw socket, and therefore the capability CAP_NET_RAW. Without it nothing is sent.
 
 use noq::Runtime;
+use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -47,20 +48,17 @@ impl TooLargeReports {
 }
 
 /// Sends a message through a raw socket, if this process may create one. The message is advice, so errors are ignored.
-#[cfg(unix)]
 fn send(peer: IpAddr, message: &[u8]) {
-    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with};
-    let (family, protocol) = match peer {
-        IpAddr::V4(_) => (AddressFamily::INET, ipproto::ICMP),
-        IpAddr::V6(_) => (AddressFamily::INET6, ipproto::ICMPV6),
+    let (domain, protocol) = match peer {
+        IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
+        IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
     };
-    if let Ok(socket) = socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, Some(protocol)) {
-        let _ = sendto(&socket, message, SendFlags::DONTWAIT, &SocketAddr::new(peer, 0));
+    if let Ok(socket) = Socket::new(domain, Type::RAW, Some(protocol))
+        && socket.set_nonblocking(true).is_ok()
+    {
+        let _ = socket.send_to(message, &SocketAddr::new(peer, 0).into());
     }
 }
-
-#[cfg(not(unix))]
-fn send(_: IpAddr, _: &[u8]) {}
 
 /// Builds a message about the packet that carried `payload` from `peer` to `local`. `None` if the peer would ignore it.
 fn too_large(peer: SocketAddr, local: SocketAddr, payload: &[u8], limit: usize) -> Option<Vec<u8>> {

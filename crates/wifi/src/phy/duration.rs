@@ -3,8 +3,8 @@
 //! All arithmetic is in whole nanoseconds. Sources: IEEE 802.11-2020 clauses 16.3.4 (DSSS and CCK), 17.4.3 (OFDM),
 //! 19.4.3 (HT) and 21.4.3 (VHT) for TXTIME, and 10.6.6.5 for control responses.
 
+use super::band::Band;
 use super::rate::{CodeRate, DsssRate, GuardInterval, Modulation, OfdmRate, PhyKind, PhyRate, Preamble};
-use super::timing::Band;
 use fullpipe_units::Duration;
 
 /// Bits of the SERVICE field, and tail bits of one encoder.

@@ -3,20 +3,11 @@
 //! Sources: IEEE 802.11-2020 tables 15-4, 16-4, 17-21, 18-5, 19-25 and 21-29 for the PHYs, 9-155 for EDCA, and clause
 //! 10.3.2.3 for the interframe spaces.
 
+use super::band::Band;
 use super::duration::{DurationRule, ppdu_duration};
 use super::rate::{ChannelWidth, DsssRate, OfdmRate, PhyKind, PhyRate, Preamble};
 use crate::frame::ACK_BYTES;
 use fullpipe_units::Duration;
-
-/// Frequency band.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Band {
-    /// 2.4 GHz.
-    Ghz2,
-    /// 5 GHz.
-    #[default]
-    Ghz5,
-}
 
 /// The amendment that all nodes of a network use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
