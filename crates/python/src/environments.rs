@@ -9,7 +9,7 @@ use fullpipe::lab;
 use fullpipe::scenario::Scenario;
 use fullpipe::scenario::schema::{abbreviate_names, nearest_name};
 use fullpipe::study::ScenarioStudy;
-use fullpipe::units::{Duration, FlowId, Rate};
+use fullpipe::units::{Duration, FlowId, Rate, math};
 use fullpipe::{Plugins, RunningSimulation};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -45,7 +45,7 @@ impl Action {
             Action::Rate if action < 0.0 => 1.0 / larger,
             Action::Rate => larger,
             // Orca (Abbasloo et al., SIGCOMM 2020).
-            Action::Window => 4.0_f64.powf(action),
+            Action::Window => math::pow(4.0, action),
         }
     }
 }
