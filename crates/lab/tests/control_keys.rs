@@ -81,8 +81,8 @@ fn an_application_with_small_writes_fills_the_window_before_its_limit() {
 
 #[test]
 fn a_pause_leaves_at_most_16_kib_and_one_write_unsent() {
-    // When the pause begins, 16 384 to 17 384 bytes are unsent and at most 14 480 in flight, which the receive buffer limits. Packets have
-    // 52 bytes of headers for each 1448 bytes.
+    // When the pause begins, 16 384 to 17 384 bytes are unsent and at most 14 480 in flight, which the receive buffer limits.
+    // Packets have 52 bytes of headers for each 1448 bytes.
     let received = |duration: &str| {
         let limited = "limits = [{ at = '5s', pause = true }]\nwrite_size = '1000B'";
         outcome(&scenario("receive_buffer = '14480B'", limited, duration))

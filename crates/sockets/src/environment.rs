@@ -4,7 +4,7 @@ use crate::connected::ConnectedUdpSocket;
 use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment};
 use noq::Runtime;
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,8 +33,13 @@ impl Environment for TokioEnvironment {
     }
 
     fn is_local(&self, address: IpAddr) -> bool {
-        // Only local addresses can be bound.
-        UdpSocket::bind((address, 0)).is_ok()
+        // Only local addresses can be bound, unless the host permits others (`ip_nonlocal_bind`, ip-sysctl of Linux). An address
+        // for documentation (RFC 5737, RFC 3849) belongs to no host.
+        let foreign: IpAddr = match address {
+            IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
+            IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+        };
+        can_bind(address) && (!can_bind(foreign) || source_of_route(address).is_some_and(|source| source == address))
     }
 
     fn resolve(&self, name: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
@@ -51,6 +56,19 @@ impl Environment for TokioEnvironment {
             if addresses.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(addresses) }
         })
     }
+}
+
+fn can_bind(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// Returns the source address of packets to an address. A host usually sends to its own addresses from the same address.
+fn source_of_route(address: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    // For UDP, this only selects a route; the port is not used.
+    socket.connect((address, 9)).ok()?;
+    socket.local_addr().ok().map(|local| local.ip())
 }
 
 /// The standard library returns the resolver's response only as text.

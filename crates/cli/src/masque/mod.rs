@@ -128,7 +128,7 @@ fn options_of(
     locate: impl Fn(&dyn Display) -> Failure,
 ) -> Result<programs::ProxyOptions, Failure> {
     let given = expand(command_line)?;
-    // Each value has been checked, so the only other error is a missing option.
+    // The values of the file have been checked, and the command line at the start, so the only error is a missing option.
     let parsed = Arguments::try_parse_from(given).map_err(|error| {
         let missing = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
         let key = missing.trim_start_matches("--").split(' ').next().unwrap_or_default().replace('-', "_");

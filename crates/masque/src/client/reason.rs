@@ -8,7 +8,7 @@ pub(super) fn of_peer_closing(connection: &noq::Connection) -> Option<noq::Conne
     connection.close_reason().filter(|reason| *reason != noq::ConnectionError::LocallyClosed)
 }
 
-/// Describes the end of a connection: with the proxy's own words if it sent a reason phrase.
+/// Describes the end of a connection, with the proxy's reason phrase if it sent one.
 pub(super) fn of_closed_connection(error: &noq::ConnectionError) -> String {
     match error {
         noq::ConnectionError::ApplicationClosed(close) if !close.reason.is_empty() => {

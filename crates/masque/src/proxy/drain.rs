@@ -1,4 +1,4 @@
-//! The graceful shutdown of a proxy (RFC 9114 section 5.2): all connections are told at the same time.
+//! The graceful shutdown of a proxy (RFC 9114 section 5.2): it begins on all connections at the same time.
 
 use futures_util::task::AtomicWaker;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -65,8 +65,8 @@ impl<T: Fn(TunnelMetrics) + Send + 'static> EventLogger for Telling<T> {
 /// new connections, the access policy and the token to new requests. Other options keep their values, and so does a
 /// generated certificate. If `reload` or the certificate is invalid, nothing changes. `reloaded` receives the result.
 ///
-/// Calls `ready` with the addresses on which it serves clients and metrics. Calls `told` with the metrics of all connections so far, when a connection ends and when the
-/// proxy stops.
+/// Calls `ready` with the addresses on which it serves clients and metrics. Calls `told` with the metrics of all connections
+/// so far, when a connection ends and when the proxy stops.
 ///
 /// # Errors
 /// Returns an error if the certificate or the key is invalid, or if a socket cannot be bound.

@@ -27,6 +27,8 @@ impl Namespaces {
             format!("-n {NEAR} address add 10.77.0.1/24 dev near"),
             format!("-n {FAR} address add 10.77.0.2/24 dev far"),
             format!("-n {NEAR} link set lo up"),
+            // The proxy must not take the target's address for one of its own host.
+            format!("netns exec {NEAR} sysctl -qw net.ipv4.ip_nonlocal_bind=1"),
             format!("-n {NEAR} link set near up"),
             format!("-n {FAR} link set far up"),
         ] {
