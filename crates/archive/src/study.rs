@@ -283,6 +283,17 @@ toml_table! {
          values that it explains must match there.";
 }
 
+impl ClaimRecord {
+    /// Returns whether the condition names experiments of a study, and none of the `selected` ones. The claim then cannot have
+    /// a verdict.
+    pub fn is_of_unselected<'a>(&self, experiments: impl IntoIterator<Item = &'a str>, selected: &[String]) -> bool {
+        let is_named =
+            |name: &str| ['"', '\''].iter().any(|quote| self.expression.contains(&format!("{quote}{name}{quote}")));
+        let mut named = experiments.into_iter().filter(|name| is_named(name)).peekable();
+        named.peek().is_some() && named.all(|name| !selected.iter().any(|selected| selected == name))
+    }
+}
+
 toml_table! {
     /// A bound on a metric.
     pub struct ExpectRecord;

@@ -504,10 +504,8 @@ fn cell<R>(column: &Column<R>, row: &R) -> String {
 fn metric_table(study: &Study, rows: &[SummaryRow]) -> String {
     let is_selected = |row: &&SummaryRow| {
         let claim = row.claim().and_then(|name| study.claim(name));
-        claim.is_none_or(|claim| {
-            let lookups = claim.expression.lookups();
-            lookups.is_empty() || lookups.iter().any(|lookup| study.selected.contains(&lookup.experiment))
-        })
+        let experiments = || study.experiments.iter().map(|experiment| experiment.name.as_str());
+        claim.is_none_or(|claim| !claim.record.is_of_unselected(experiments(), &study.selected))
     };
     let (rows, of_others): (Vec<&SummaryRow>, Vec<&SummaryRow>) = rows.iter().partition(is_selected);
     let single = matches!(study.seeds, SeedSource::Fixed(_));

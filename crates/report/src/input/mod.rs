@@ -114,13 +114,8 @@ impl Records {
     fn is_of_others(&self, row: &SummaryRow) -> bool {
         let Some(selected) = &self.study.experiments else { return false };
         let declared = self.study.claim.iter().find(|claim| Some(claim.name.as_str()) == row.claim());
-        let names = |experiment: &str, expression: &str| {
-            [format!("\"{experiment}\""), format!("'{experiment}'")].iter().any(|quoted| expression.contains(quoted))
-        };
-        declared.is_some_and(|claim| {
-            let mut named = self.study.experiment.iter().filter(|one| names(&one.name, &claim.expression)).peekable();
-            row.verdict.is_none() && named.peek().is_some() && named.all(|one| !selected.contains(&one.name))
-        })
+        let experiments = || self.study.experiment.iter().map(|experiment| experiment.name.as_str());
+        declared.is_some_and(|claim| claim.is_of_unselected(experiments(), selected))
     }
 
     /// Returns the run with this key.
