@@ -3,6 +3,7 @@
 use crate::processes::*;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// A relay between one client and a proxy that drops datagrams above a size in both directions.
 struct NarrowPath {
@@ -126,6 +127,7 @@ fn connect_names_the_path_and_counts_payloads_that_do_not_fit() {
     let servers = servers();
     let path = NarrowPath::start(&servers.proxy.address, 1242);
     let target = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    target.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
     let (via, at) = (template(&path.address.to_string()), target.local_addr().expect("it is bound").to_string());
     let connect = ["masque", "connect", "--template", &via, "--target", &at, "--listen", "127.0.0.1:0", "--insecure"];
     for (mode, largest) in [("datagram", 1160), ("auto", 65_527)] {
@@ -136,7 +138,7 @@ fn connect_names_the_path_and_counts_payloads_that_do_not_fit() {
         let mut room = [0; 2000];
         // The second payload shows that the first was dropped.
         for size in [1161, 1160] {
-            socket.send(&vec![7; size]).expect("it leaves");
+            socket.send(&vec![7; size]).expect("it is sent");
             if mode == "auto" || size == 1160 {
                 let (length, _) = target.recv_from(&mut room).expect("it arrives");
                 assert_eq!(length, size, "{mode}");

@@ -27,13 +27,15 @@ impl Sender {
     fn new(port: &Server) -> Sender {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         socket.connect(&port.address).expect("a local address");
+        // A test must fail and not wait if nothing arrives.
+        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
         Sender(socket)
     }
 
     fn exchange(&self, payload: &[u8]) {
-        self.0.send(payload).expect("it leaves");
+        self.0.send(payload).expect("it is sent");
         let mut room = [0; 2000];
-        let length = self.0.recv(&mut room).expect("it comes back");
+        let length = self.0.recv(&mut room).expect("an echo arrives");
         assert_eq!(&room[..length], payload);
     }
 }
@@ -51,6 +53,11 @@ fn refusal(proxy: &str, trust: &[&str]) -> String {
     errors(&command(&[&get, trust].concat()).output().expect("it starts"))
 }
 
+/// Waits until the proxy rejects new connections, in some of 100 attempts of at least a few milliseconds.
+fn wait_until_rejected(proxy: &str) {
+    assert!((0..100).any(|_| !refusal(proxy, &["--insecure"]).contains("403")), "the proxy accepts connections");
+}
+
 #[test]
 fn sigterm_rejects_new_connections_and_waits_for_open_tunnels() {
     let (here, target) = (["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed"], echo());
@@ -61,7 +68,7 @@ fn sigterm_rejects_new_connections_and_waits_for_open_tunnels() {
     sender.exchange(b"before");
     assert!(refusal(&proxy.address, &["--insecure"]).contains("403"));
     proxy.signal(Signal::TERM);
-    while refusal(&proxy.address, &["--insecure"]).contains("403") {}
+    wait_until_rejected(&proxy.address);
     sender.exchange(b"after");
     port.stop();
     // The last tunnel has ended.
@@ -81,7 +88,7 @@ fn second_signal_ends_the_proxy_despite_open_tunnels() {
     let port = connect(&proxy.address, &target, &["--insecure"]);
     Sender::new(&port).exchange(b"before");
     proxy.signal(Signal::TERM);
-    while refusal(&proxy.address, &["--insecure"]).contains("403") {}
+    wait_until_rejected(&proxy.address);
     proxy.stop();
 }
 
@@ -228,7 +235,7 @@ fn client_prints_why_the_proxy_rejects_a_request_or_ends_a_tunnel() {
     write("deny = ['127.0.0.1']\n");
     assert_eq!(reload(&mut proxy), "event=reloaded");
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    socket.send_to(b"payload", &port.address).expect("it leaves");
+    socket.send_to(b"payload", &port.address).expect("it is sent");
     let line = port.line().replace("\\\"", "\"");
     assert!(line.starts_with("event=tunnel-failed") && line.contains(&rejected("http_request_denied")), "{line}");
     port.stop();
