@@ -363,7 +363,7 @@ mod tests {
     proptest! {
         /// Small and large numbers together behave as one ordered set.
         #[test]
-        fn ids_agree_with_a_set(operations in prop::collection::vec((0u8..4, 0u64..130), 1..80)) {
+        fn set_of_connection_ids_agrees_with_a_model(operations in prop::collection::vec((0u8..4, 0u64..130), 1..80)) {
             let (mut ids, mut set) = (Ids::zero(), BTreeSet::from([0]));
             for (operation, id) in operations {
                 match operation {

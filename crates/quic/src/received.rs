@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_number_is_decoded_as_in_the_rfc() {
+    fn truncated_packet_number_is_decoded_as_in_the_rfc() {
         // RFC 9000 appendix A.3: largest 0xa82f30ea, 16 bits 0x9b32.
         assert_eq!(with_largest(0xa82f_30ea).decode(0x9b32, 2), 0xa82f_9b32);
         // One byte, on both sides of a wraparound.
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn every_second_packet_is_acknowledged_at_once() {
+    fn every_second_packet_is_acknowledged_immediately() {
         let mut received = ReceiveSpace::new();
         received.insert(at(0), 0, true, EcnCodepoint::NotEct, &POLICY);
         assert_eq!(received.ack_at, at(25));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_and_marks_are_told_at_once() {
+    fn gap_or_mark_is_acknowledged_immediately() {
         let mut received = ReceiveSpace::new();
         for (number, codepoint, due) in [
             (0, EcnCodepoint::Ect0, false),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn old_ranges_are_forgotten_once_the_peer_has_heard_of_them() {
+    fn ranges_are_dropped_after_the_peer_acknowledged_their_report() {
         let mut received = ReceiveSpace::new();
         for number in [0, 1, 3, 4, 6, 7] {
             received.insert(at(0), number, true, EcnCodepoint::NotEct, &POLICY);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_ranges_are_kept() {
+    fn number_of_kept_ranges_is_bounded() {
         let mut received = ReceiveSpace::new();
         for number in 0..100 {
             received.insert(at(0), 2 * number, true, EcnCodepoint::NotEct, &POLICY);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_only_receives_asks_now_and_then() {
+    fn receiver_only_endpoint_elicits_acknowledgments_periodically() {
         let mut received = ReceiveSpace::new();
         received.insert(at(0), 0, true, EcnCodepoint::NotEct, &POLICY);
         assert!((0..100).all(|_| !received.on_ack_sent(true)), "a single range needs no PING");

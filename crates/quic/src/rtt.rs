@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_the_rfc() {
+    fn estimator_follows_rfc_9002() {
         let mut rtt = RttEstimator::new(ms(333));
         // Section 6.2.2 and 6.2.1: 333 + 4 * 166.5 = 999 ms.
         assert_eq!(rtt.pto(), ms(999));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_out_is_below_the_granularity() {
+    fn probe_timeout_is_at_least_the_granularity() {
         let mut rtt = RttEstimator::new(ms(333));
         for _ in 0..100 {
             rtt.on_sample(Instant::ZERO, Duration::from_micros(100), Duration::ZERO);

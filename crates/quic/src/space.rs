@@ -678,7 +678,7 @@ mod tests {
     proptest! {
         /// The notes of a packet are returned in order and once, when it is acknowledged or lost.
         #[test]
-        fn notes_agree_with_a_list_for_each_packet(
+        fn notes_of_a_packet_are_returned_once_and_in_order(
             counts in prop::collection::vec(0usize..4, 1..30),
             fates in prop::collection::vec((any::<bool>(), 0u64..30, 0u64..4), 1..30),
         ) {
@@ -721,7 +721,7 @@ mod tests {
         /// A run has the effect of acknowledging its packets one by one and detecting losses; otherwise nothing
         /// changes.
         #[test]
-        fn a_run_agrees_with_its_packets_one_by_one(
+        fn run_agrees_with_its_packets_one_by_one(
             steps in prop::collection::vec((0usize..4, any::<u8>(), 0u64..6, 0u64..3, prop::bool::weighted(0.9)), 1..40),
         ) {
             let [mut short, mut long] = [SendSpace::new(), SendSpace::new()];

@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_goes_before_what_is_new() {
+    fn lost_data_is_sent_before_new_data() {
         let mut half = SendHalf { limit: 100, ..SendHalf::default() };
         half.write(Payload::Length(50), None);
         half.finished = true;
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_meanwhile_is_not_sent_again() {
+    fn data_acknowledged_in_the_meantime_is_not_retransmitted() {
         let mut half = SendHalf { limit: 100, ..SendHalf::default() };
         half.write(Payload::Length(100), None);
         half.on_sent(&piece(0, 100, false));
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_stream_stays_where_it_is() {
+    fn final_size_of_a_stream_does_not_change() {
         // RFC 9000 section 4.5.
         let mut half = ReceiveHalf::new(1000, Instant::ZERO);
         assert_eq!(half.receive(&piece(0, 10, false), None, false), Ok(10));
@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_beyond_the_limit() {
+    fn data_beyond_the_limit_is_rejected() {
         let mut half = ReceiveHalf::new(100, Instant::ZERO);
         assert_eq!(half.receive(&piece(50, 50, false), None, false), Ok(100));
         assert_eq!(half.receive(&piece(50, 51, false), None, false), Err(StreamViolation::FlowControl));
@@ -604,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn unordered_bytes_are_read_as_they_come() {
+    fn unordered_bytes_are_read_in_order_of_arrival() {
         let mut half = ReceiveHalf::new(100, Instant::ZERO);
         half.receive(&piece(30, 10, false), None, true).unwrap();
         assert_eq!((half.readable_bytes(), half.take(4)), (10, Some(Payload::Length(4))));
@@ -617,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_read_fast_doubles() {
+    fn window_that_is_read_quickly_doubles() {
         let rtt = Duration::from_millis(10);
         let mut half = ReceiveHalf::new(100, Instant::ZERO);
         half.receive(&piece(0, 100, false), None, false).unwrap();

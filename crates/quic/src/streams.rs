@@ -706,7 +706,7 @@ mod tests {
 
     /// Otherwise an end would try to send forever, and never send its acknowledgments.
     #[test]
-    fn a_stream_whose_losses_have_arrived_after_all_has_nothing_to_send() {
+    fn stream_whose_lost_data_was_acknowledged_has_nothing_to_send() {
         let (mut streams, index) = client();
         streams.write(index, Payload::Length(300), Instant::ZERO);
         let piece = |offset| StreamChunk { offset, length: 100, fin: false };
@@ -725,7 +725,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_new_leaves_beyond_the_credit_of_the_connection_but_what_was_lost_does() {
+    fn connection_credit_limits_new_data_but_not_retransmissions() {
         let (mut streams, index) = client();
         streams.write(index, Payload::Length(2000), Instant::ZERO);
         let all = StreamChunk { offset: 0, length: 1000, fin: false };

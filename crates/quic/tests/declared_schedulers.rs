@@ -17,7 +17,7 @@ fn read(text: &str) -> Result<StreamScheduler, Errors> {
 }
 
 #[test]
-fn each_declared_name_is_read_into_its_own_settings_and_built_under_it() {
+fn each_scheduler_is_read_and_built_under_its_declared_name() {
     let all: Vec<StreamScheduler> = SCHEDULERS
         .declarations()
         .map(|declaration| {
@@ -35,7 +35,7 @@ fn each_declared_name_is_read_into_its_own_settings_and_built_under_it() {
 }
 
 #[test]
-fn names_differ_and_a_wrong_one_suggests_the_nearest() {
+fn names_differ_and_an_unknown_name_suggests_the_nearest() {
     for (index, choice) in NAMES.iter().enumerate() {
         assert!(NAMES[..index].iter().all(|other| other.name != choice.name), "{} is declared twice", choice.name);
         let errors = read(&format!("scheduler = '{}x'", choice.name)).unwrap_err();
@@ -44,7 +44,7 @@ fn names_differ_and_a_wrong_one_suggests_the_nearest() {
 }
 
 #[test]
-fn edf_reads_its_latency_and_the_file_need_not_state_it() {
+fn edf_latency_is_optional_in_the_file() {
     let edf = |milliseconds| -> StreamScheduler {
         StreamScheduler::new(Edf { latency: Duration::from_millis(milliseconds) })
     };

@@ -476,7 +476,7 @@ proptest! {
     }
 
     #[test]
-    fn a_connection_that_is_closed_in_the_midst_ends_at_both_ends(
+    fn connection_closed_during_a_transfer_ends_at_both_endpoints(
         client in configs(),
         server in configs(),
         path in paths(),
@@ -501,7 +501,7 @@ proptest! {
 }
 
 #[test]
-fn the_credit_of_a_test_is_that_of_the_transport_parameters() {
+fn credit_in_tests_equals_the_transport_parameters() {
     let config = Config { initial_receive_window_bytes: Some(1000), ..Config::default() };
     let credit = Credit::of(&config);
     assert_eq!((credit.data, credit.stream_data, credit.streams), (1500, 1000, [100, 100]));
@@ -577,7 +577,7 @@ proptest! {
 
     /// [`fullpipe_quic::Connection::take_expected`] has the effect of the usual calls.
     #[test]
-    fn the_short_path_of_expected_data_has_the_effect_of_the_long_one(
+    fn fast_path_for_expected_data_has_the_effect_of_the_general_path(
         configs in (configs(), configs()),
         path in paths(),
         control in controls(),
@@ -591,7 +591,7 @@ proptest! {
 
     /// Without delivery-rate samples, a control that does not use them sends the same packets at the same times.
     #[test]
-    fn a_control_that_uses_no_rates_does_the_same_without_samples(
+    fn control_without_rate_use_behaves_the_same_without_samples(
         configs in (configs(), configs()),
         path in paths(),
         control in prop_oneof![Just("newreno"), Just("cubic")],
@@ -605,7 +605,7 @@ proptest! {
 
     /// Combined writes, with events only when the next write fits, do not change the packets.
     #[test]
-    fn writes_at_once_with_a_threshold_send_what_single_writes_send(
+    fn batched_writes_with_a_threshold_have_the_effect_of_single_writes(
         configs in (configs(), configs()),
         path in paths(),
         control in controls(),
@@ -619,7 +619,7 @@ proptest! {
 }
 
 #[test]
-fn most_data_of_a_transfer_without_losses_take_the_short_path() {
+fn most_data_of_a_transfer_without_losses_uses_the_fast_path() {
     let configs = [Config::default(), Config::default()];
     let (_, expected) = course(&configs, &PathModel::ideal(Duration::from_millis(10)), "cubic", 4, Manner::Expected);
     assert!(expected > 150, "{expected} of about 210");

@@ -8,7 +8,7 @@ use fullpipe_units::{Duration, Instant};
 use fullpipe_wire::QuicFrame;
 
 #[test]
-fn a_transfer_larger_than_all_windows_arrives() {
+fn transfer_larger_than_all_windows_arrives() {
     let config = Config { receive_buffer_bytes: 50_000, connection_receive_buffer_bytes: 80_000, ..Config::default() };
     let mut pair = Pair::new(config.clone(), config, PathModel::ideal(Duration::from_millis(10)));
     let stream = pair.client.open_stream(pair.now, true).expect("the first");
@@ -26,7 +26,7 @@ fn a_transfer_larger_than_all_windows_arrives() {
 }
 
 #[test]
-fn a_server_that_may_send_nothing_waits_for_its_client() {
+fn server_at_its_limit_waits_for_its_client() {
     // The flight of more than 4000 bytes exceeds three times the client's 1200, and the acknowledgement of the client's 0-RTT
     // data becomes due while the rest waits. The client has all of it after two round trips of 100 ms.
     let handshake = HandshakeSizes { certificate_bytes: 4000, ..HandshakeSizes::default() };
@@ -43,7 +43,7 @@ fn a_server_that_may_send_nothing_waits_for_its_client() {
 }
 
 #[test]
-fn fifo_keeps_the_order_of_writes_at_one_instant() {
+fn fifo_keeps_the_order_of_simultaneous_writes() {
     let config = Config { scheduler: StreamScheduler::new(Fifo), ..Config::default() };
     let mut pair = Pair::new(config.clone(), config, PathModel::ideal(Duration::from_millis(10)));
     pair.run_until(|pair| pair.client.is_confirmed());

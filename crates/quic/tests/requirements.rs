@@ -16,12 +16,12 @@ const TABLE: Requirements = Requirements {
 };
 
 #[test]
-fn the_page_of_requirements_is_up_to_date() {
+fn requirements_page_is_up_to_date() {
     TABLE.check_page();
 }
 
 #[test]
-fn the_table_of_requirements_holds_together() {
+fn requirements_table_is_consistent() {
     assert!(TABLE.rows().len() > 100);
     TABLE.check();
 }

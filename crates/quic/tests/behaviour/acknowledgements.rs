@@ -4,7 +4,7 @@
 use super::*;
 
 #[test]
-fn every_second_packet_is_acknowledged_at_once_and_a_single_one_after_25_ms() {
+fn every_second_packet_is_acknowledged_immediately_and_a_single_one_after_25_ms() {
     let mut lone = Lone::client(plain(), plain());
     assert!(lone.receive(vec![QuicFrame::Ping]).is_empty());
     let answers = lone.receive(vec![QuicFrame::Ping]);
@@ -19,7 +19,7 @@ fn every_second_packet_is_acknowledged_at_once_and_a_single_one_after_25_ms() {
 }
 
 #[test]
-fn a_gap_and_what_fills_it_and_a_mark_are_acknowledged_at_once() {
+fn gap_and_its_end_and_a_mark_are_acknowledged_immediately() {
     let mut lone = Lone::client(plain(), plain());
     lone.number += 1;
     assert_eq!(lone.receive(vec![QuicFrame::Ping]).len(), 1, "one is missing");
@@ -32,7 +32,7 @@ fn a_gap_and_what_fills_it_and_a_mark_are_acknowledged_at_once() {
 }
 
 #[test]
-fn what_elicits_no_acknowledgement_gets_none() {
+fn packet_that_elicits_no_acknowledgment_is_not_acknowledged() {
     let mut lone = Lone::client(plain(), plain());
     let first = lone.first;
     for _ in 0..10 {
@@ -45,7 +45,7 @@ fn what_elicits_no_acknowledgement_gets_none() {
 }
 
 #[test]
-fn the_peer_chooses_how_often() {
+fn peer_sets_the_acknowledgment_frequency() {
     let mut lone = Lone::client(plain(), plain());
     let ask = QuicFrame::AckFrequency { sequence: 0, threshold: 9, max_ack_delay_us: 100_000, reordering: 0 };
     lone.receive(vec![ask]);
@@ -66,7 +66,7 @@ fn the_peer_chooses_how_often() {
 }
 
 #[test]
-fn a_sender_asks_for_what_it_is_set_to_ask() {
+fn sender_requests_its_configured_acknowledgment_frequency() {
     let asked = fullpipe_quic::AckFrequency { threshold: 9, max_ack_delay: ms(50) };
     let mut pair = confirmed(Config { ack_frequency: Some(asked), ..plain() }, plain());
     let asks = pair.sent[0].iter().flat_map(|(_, flight)| frames(flight));
@@ -84,7 +84,7 @@ fn a_sender_asks_for_what_it_is_set_to_ask() {
 
 /// An error of the ns-3 module: it kept ranges forever.
 #[test]
-fn ranges_are_told_no_more_once_the_peer_has_heard_of_them() {
+fn acknowledged_ranges_are_not_reported_again() {
     let mut lone = Lone::client(plain(), plain());
     let stream = lone.open(true);
     for _ in 0..3 {
@@ -111,7 +111,7 @@ fn ranges_are_told_no_more_once_the_peer_has_heard_of_them() {
 }
 
 #[test]
-fn no_more_ranges_are_told_than_a_number() {
+fn number_of_reported_ranges_is_bounded() {
     let mut lone = Lone::client(plain(), plain());
     let mut longest = 0;
     for _ in 0..100 {
@@ -128,7 +128,7 @@ fn no_more_ranges_are_told_than_a_number() {
 }
 
 #[test]
-fn an_acknowledgement_of_what_was_never_sent_closes() {
+fn acknowledgment_of_an_unsent_packet_closes_the_connection() {
     // RFC 9000 section 13.1: PROTOCOL_VIOLATION.
     let mut lone = Lone::client(plain(), plain());
     let first = lone.first;
@@ -136,7 +136,7 @@ fn an_acknowledgement_of_what_was_never_sent_closes() {
 }
 
 #[test]
-fn a_packet_that_comes_twice_counts_once() {
+fn duplicate_packet_is_processed_once() {
     let mut lone = Lone::client(plain(), plain());
     lone.receive(vec![QuicFrame::Datagram { length: 5, explicit_length: true }]);
     lone.number -= 1;

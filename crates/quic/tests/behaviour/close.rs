@@ -11,7 +11,7 @@ fn closes(flight: &Flight) -> Option<(bool, u64)> {
 }
 
 #[test]
-fn the_end_that_closes_stays_three_time_outs_and_answers_ever_more_rarely() {
+fn closing_endpoint_remains_three_timeouts_and_limits_its_responses() {
     let mut lone = Lone::client(plain(), plain());
     let stream = lone.open(true);
     let now = lone.now;
@@ -31,7 +31,7 @@ fn the_end_that_closes_stays_three_time_outs_and_answers_ever_more_rarely() {
 }
 
 #[test]
-fn the_other_end_says_nothing_more() {
+fn draining_endpoint_sends_nothing() {
     let mut lone = Lone::client(plain(), plain());
     let stream = lone.open(true);
     lone.write(stream, 100);
@@ -49,7 +49,7 @@ fn the_other_end_says_nothing_more() {
 }
 
 #[test]
-fn silence_ends_it_after_the_shorter_of_both_time_outs() {
+fn connection_closes_after_the_smaller_idle_timeout() {
     let with = |seconds| Config { idle_timeout: Duration::from_secs(seconds), ..plain() };
     // Section 10.1; zero disables the time-out.
     for (client, server, expected) in
@@ -72,7 +72,7 @@ fn silence_ends_it_after_the_shorter_of_both_time_outs() {
 }
 
 #[test]
-fn silence_is_at_least_three_probe_time_outs() {
+fn idle_timeout_is_at_least_three_probe_timeouts() {
     let short = Config { idle_timeout: ms(1), ..plain() };
     let mut pair = pair(short, plain());
     pair.run_until(|pair| pair.client.is_closed());
@@ -83,7 +83,7 @@ fn silence_is_at_least_three_probe_time_outs() {
 }
 
 #[test]
-fn sending_begins_silence_anew_but_not_again_and_again() {
+fn only_the_first_packet_after_a_reception_restarts_the_idle_timer() {
     // Section 10.1: only the first ack-eliciting packet since the last received one restarts the timer.
     let mut lone = Lone::client(Config { idle_timeout: Duration::from_secs(5), ..plain() }, plain());
     let stream = lone.open(true);
@@ -99,7 +99,7 @@ fn sending_begins_silence_anew_but_not_again_and_again() {
 }
 
 #[test]
-fn an_application_that_closes_in_the_handshake_does_not_show_why() {
+fn close_during_the_handshake_hides_the_application_error() {
     // Section 10.2.3: APPLICATION_ERROR is 0xc; the datagram is padded like all datagrams with Initial packets.
     let mut pair = pair(plain(), plain());
     pair.service();
@@ -112,7 +112,7 @@ fn an_application_that_closes_in_the_handshake_does_not_show_why() {
 }
 
 #[test]
-fn it_closes_when_the_last_stream_is_gone() {
+fn connection_closes_after_its_last_stream() {
     let mut pair = confirmed(plain(), plain());
     let now = pair.now;
     let stream = pair.client.open_stream(now, true).unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn they_arrive_and_are_not_sent_again() {
+fn datagrams_arrive_and_are_not_retransmitted() {
     let mut pair = confirmed(plain(), plain());
     let sent = pair.client.statistics().sent_datagrams;
     pair.drop[0] = vec![sent];
@@ -16,7 +16,7 @@ fn they_arrive_and_are_not_sent_again() {
 }
 
 #[test]
-fn a_peer_that_wants_none_gets_none() {
+fn peer_without_datagram_support_receives_no_datagrams() {
     // Section 3: max_datagram_frame_size includes type and length.
     let mut lone = Lone::client(plain(), Config { max_datagram_frame_bytes: 0, ..plain() });
     assert!(!lone.connection.send_datagram(0));
@@ -33,7 +33,7 @@ fn a_peer_that_wants_none_gets_none() {
 }
 
 #[test]
-fn they_fit_into_one_packet() {
+fn datagram_fits_into_one_packet() {
     // 1200 bytes: header 1 + 8, packet number up to 4, tag 16; type 1, length 2.
     let mut lone = Lone::client(plain(), plain());
     assert!(lone.connection.send_datagram(1200 - 29 - 3));
@@ -41,7 +41,7 @@ fn they_fit_into_one_packet() {
 }
 
 #[test]
-fn flow_control_does_not_concern_them_but_the_window_does() {
+fn congestion_window_but_not_flow_control_limits_datagrams() {
     let narrow = Config { receive_buffer_bytes: 0, connection_receive_buffer_bytes: 0, ..plain() };
     let mut lone = Lone::client(plain(), narrow);
     for _ in 0..100 {
@@ -54,7 +54,7 @@ fn flow_control_does_not_concern_them_but_the_window_does() {
 }
 
 #[test]
-fn they_elicit_acknowledgements() {
+fn datagrams_elicit_acknowledgments() {
     let mut lone = Lone::client(plain(), plain());
     let datagram = || vec![QuicFrame::Datagram { length: 10, explicit_length: true }];
     lone.receive(datagram());

@@ -24,7 +24,7 @@ fn last_codepoints(pair: &Pair, end: usize) -> Vec<EcnCodepoint> {
 }
 
 #[test]
-fn a_path_that_keeps_the_bits_is_used_with_them() {
+fn path_that_preserves_ecn_bits_is_used_with_ecn() {
     let pair = transfer(PathModel::ideal(ms(20)));
     assert!(pair.sent[0].iter().all(|(_, flight)| flight.codepoint == EcnCodepoint::Ect0));
     assert!(pair.sent[1].iter().all(|(_, flight)| flight.codepoint == EcnCodepoint::Ect0));
@@ -32,7 +32,7 @@ fn a_path_that_keeps_the_bits_is_used_with_them() {
 }
 
 #[test]
-fn a_path_that_clears_the_bits_is_used_without() {
+fn path_that_clears_ecn_bits_is_used_without_ecn() {
     let pair = transfer(PathModel { bleach: true, ..PathModel::ideal(ms(20)) });
     for end in 0..2 {
         assert!(last_codepoints(&pair, end).iter().all(|codepoint| *codepoint == EcnCodepoint::NotEct));
@@ -42,7 +42,7 @@ fn a_path_that_clears_the_bits_is_used_without() {
 }
 
 #[test]
-fn a_mark_is_answered_as_a_loss_but_once_in_a_round_trip() {
+fn mark_reduces_the_window_at_most_once_per_round_trip() {
     let mut lone = Lone::client(marking(), marking());
     let stream = lone.open(true);
     let sent = lone.write(stream, 1_000_000).len() as u64;
@@ -64,7 +64,7 @@ fn a_mark_is_answered_as_a_loss_but_once_in_a_round_trip() {
 }
 
 #[test]
-fn counts_that_cannot_be_end_the_use_of_marks() {
+fn impossible_ecn_counts_disable_ecn() {
     // Section 13.4.2.1: no counts, too few, more than were sent, or those of the other codepoint.
     let first = Lone::client(marking(), marking()).first;
     let all = first + 1;
@@ -88,7 +88,7 @@ fn counts_that_cannot_be_end_the_use_of_marks() {
 }
 
 #[test]
-fn an_old_acknowledgement_does_not_end_the_use_of_marks() {
+fn old_acknowledgment_does_not_disable_ecn() {
     // Section 13.4.2.1: only frames that increase the largest acknowledged number are processed.
     let mut lone = Lone::client(marking(), marking());
     let stream = lone.open(true);

@@ -7,7 +7,7 @@ fn narrow() -> Config {
 }
 
 #[test]
-fn what_goes_beyond_the_credit_closes() {
+fn data_beyond_the_credit_closes_the_connection() {
     // FLOW_CONTROL_ERROR is 0x3.
     let lone = || Lone::server(plain(), narrow());
     assert_eq!(lone().error_of(vec![data(0, 0, 4000, false)]), None);
@@ -24,7 +24,7 @@ fn what_goes_beyond_the_credit_closes() {
 
 /// An error of the ns-3 module: it sent MAX_DATA depending on the number of acknowledgments, not of bytes.
 #[test]
-fn credit_is_given_anew_by_bytes_read() {
+fn reading_bytes_raises_the_credit() {
     let mut lone = Lone::server(plain(), narrow());
     lone.receive(vec![data(0, 0, 4000, false)]);
     let stream = lone.events[0].0;
@@ -43,7 +43,7 @@ fn credit_is_given_anew_by_bytes_read() {
 }
 
 #[test]
-fn a_sender_stops_at_the_limit_says_so_and_goes_on() {
+fn blocked_sender_reports_the_limit_and_continues_after_an_update() {
     let mut lone = Lone::client(plain(), narrow());
     let stream = lone.open(true);
     let sent = |flights: &[Flight]| -> u64 {
@@ -75,7 +75,7 @@ fn a_sender_stops_at_the_limit_says_so_and_goes_on() {
 }
 
 #[test]
-fn what_was_never_read_of_a_stream_that_is_gone_gives_credit_back() {
+fn unread_bytes_of_a_reset_stream_return_their_credit() {
     // Two streams use all 6000 bytes. One is reset without being read, and its share is returned to the connection.
     let mut lone = Lone::server(plain(), narrow());
     lone.receive(vec![data(0, 0, 2000, false), data(4, 0, 4000, false)]);
@@ -89,7 +89,7 @@ fn what_was_never_read_of_a_stream_that_is_gone_gives_credit_back() {
 }
 
 #[test]
-fn windows_that_are_read_fast_grow_to_their_bounds() {
+fn windows_that_are_read_quickly_grow_to_their_bounds() {
     let server = Config { initial_receive_window_bytes: Some(10_000), receive_buffer_bytes: 80_000, ..plain() };
     let mut pair = confirmed(plain(), server);
     let now = pair.now;

@@ -17,7 +17,7 @@ fn elicits(packet: &QuicPacket) -> bool {
 }
 
 #[test]
-fn it_takes_a_round_trip_for_the_client_and_half_one_more_for_the_server() {
+fn handshake_takes_one_round_trip_for_the_client_and_one_and_a_half_for_the_server() {
     let mut pair = pair(plain(), plain());
     assert_eq!(when(&mut pair, |pair| pair.client.state() == State::Open), at(100));
     assert_eq!(when(&mut pair, |pair| pair.server.is_confirmed()), at(150));
@@ -34,7 +34,7 @@ fn it_takes_a_round_trip_for_the_client_and_half_one_more_for_the_server() {
 }
 
 #[test]
-fn a_large_flight_waits_for_the_proof_of_the_address() {
+fn large_server_flight_waits_for_address_validation() {
     let mut server = plain();
     server.handshake.certificate_bytes = 6000;
     let mut pair = pair(plain(), server);
@@ -47,7 +47,7 @@ fn a_large_flight_waits_for_the_proof_of_the_address() {
 }
 
 #[test]
-fn a_server_never_sends_more_than_three_times_what_has_come_before_the_proof() {
+fn server_sends_at_most_three_times_the_received_bytes_before_address_validation() {
     for seed in 0..40 {
         let mut server = plain();
         server.handshake.certificate_bytes = 8000;
@@ -79,7 +79,7 @@ fn a_server_never_sends_more_than_three_times_what_has_come_before_the_proof() {
 }
 
 #[test]
-fn a_packet_whose_frames_would_fit_but_not_its_padding_waits() {
+fn packet_whose_padding_exceeds_the_limit_waits() {
     // The part of the server's flight after its first 3600 bytes arrives in the second round trip, in one datagram with a 1-RTT
     // packet: STREAMS_BLOCKED, two bytes. The smallest such packet has 29 bytes: 1 + 8 of header, 4 of packet number and header
     // protection sample (RFC 9001 section 5.4.2), 16 of tag. A number of one byte, the frame and the tag have 28. If 28 bytes of
@@ -109,7 +109,7 @@ fn a_packet_whose_frames_would_fit_but_not_its_padding_waits() {
 }
 
 #[test]
-fn a_client_keeps_a_server_from_being_stuck() {
+fn client_probes_prevent_a_deadlock_at_the_amplification_limit() {
     // The server has used its credit, the client has no outstanding packets, and its acknowledgements are lost.
     let mut server = plain();
     server.handshake.certificate_bytes = 6000;
@@ -121,7 +121,7 @@ fn a_client_keeps_a_server_from_being_stuck() {
 }
 
 #[test]
-fn a_server_that_waits_for_its_clients_proof_leaves_no_deadline_behind() {
+fn server_at_the_amplification_limit_has_no_expired_deadline() {
     // The pacer: a tenth of three packets in 333 ms, so 1200 bytes take 1110 ms. The server's first datagram leaves at 50 ms. Its
     // second leaves after the time of the Initial packet in the first (the rest is padding), and the third is due 1110 ms later.
     // Before that, at 50 + 3 * 333 = 1049 ms (RFC 9002 section 6.2.2), a probe uses the rest of credit (3600 bytes) and window.
@@ -150,7 +150,7 @@ fn a_server_that_waits_for_its_clients_proof_leaves_no_deadline_behind() {
 }
 
 #[test]
-fn zero_rtt_data_arrive_with_the_first_datagram() {
+fn zero_rtt_data_arrives_with_the_first_datagram() {
     let zero_rtt = Config { zero_rtt: true, ..plain() };
     let mut pair = pair(zero_rtt.clone(), zero_rtt);
     let stream = pair.client.open_stream(pair.now, true).unwrap();
@@ -165,7 +165,7 @@ fn zero_rtt_data_arrive_with_the_first_datagram() {
 }
 
 #[test]
-fn without_zero_rtt_data_wait_for_the_round_trip() {
+fn data_without_zero_rtt_waits_for_the_round_trip() {
     let mut pair = pair(plain(), plain());
     let stream = pair.client.open_stream(pair.now, true).unwrap();
     pair.write(stream, Payload::Length(500));
@@ -173,7 +173,7 @@ fn without_zero_rtt_data_wait_for_the_round_trip() {
 }
 
 #[test]
-fn refused_zero_rtt_data_are_sent_again_and_say_nothing_of_congestion() {
+fn rejected_zero_rtt_data_is_retransmitted_and_is_not_a_congestion_signal() {
     let mut pair = pair(Config { zero_rtt: true, ..plain() }, Config { receive_buffer_bytes: 3000, ..plain() });
     let stream = pair.client.open_stream(pair.now, true).unwrap();
     pair.write(stream, Payload::Length(2500));
@@ -185,7 +185,7 @@ fn refused_zero_rtt_data_are_sent_again_and_say_nothing_of_congestion() {
 }
 
 #[test]
-fn a_retry_costs_a_round_trip() {
+fn retry_takes_an_additional_round_trip() {
     let mut pair = pair(plain(), Config { retry: true, ..plain() });
     assert_eq!(when(&mut pair, |pair| pair.client.state() == State::Open), at(200));
     assert_eq!(packets(&pair.sent[1][0].1)[0].packet_type, QuicPacketType::Retry);
@@ -224,7 +224,7 @@ fn first_of(token: Option<u64>, bytes: u32, parameters: bool) -> (Connection, Ve
 }
 
 #[test]
-fn what_a_server_does_not_believe() {
+fn server_rejects_invalid_initial_packets() {
     let close = |error| QuicFrame::ConnectionClose { application: false, error };
     // INVALID_TOKEN for a token that it did not issue; TRANSPORT_PARAMETER_ERROR without parameters.
     assert!(first_of(Some(1), 1200, true).1.contains(&close(0xb)));
@@ -237,7 +237,7 @@ fn what_a_server_does_not_believe() {
 
 /// An error of the ns-3 module: it never retransmitted handshake data.
 #[test]
-fn every_datagram_of_a_handshake_may_be_lost() {
+fn handshake_completes_after_the_loss_of_any_datagram() {
     for end in 0..2 {
         for lost in 0..8 {
             let mut pair = pair(plain(), plain());
@@ -252,7 +252,7 @@ fn every_datagram_of_a_handshake_may_be_lost() {
 
 /// An error of the ns-3 module: backoff was an exclusive or, not a power.
 #[test]
-fn time_outs_of_the_first_flight_double() {
+fn timeouts_of_the_first_flight_double() {
     let mut pair = pair(plain(), plain());
     pair.path.loss = 1.0;
     pair.run_until(|pair| pair.now >= at(16_000));
@@ -263,7 +263,7 @@ fn time_outs_of_the_first_flight_double() {
 }
 
 #[test]
-fn frames_stand_where_they_may() {
+fn frames_are_accepted_only_in_permitted_packet_types() {
     // RFC 9000 section 12.4: PROTOCOL_VIOLATION, also for a packet without frames.
     let client = || Lone::client(plain(), plain());
     let server = || Lone::server(plain(), plain());

@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_that_comes_brings_an_end_down(
+    fn endpoint_with_any_input_does_not_panic(
         server in any::<bool>(),
         early in any::<bool>(),
         ecn in any::<bool>(),

@@ -19,7 +19,7 @@ fn moved(bytes: u32) -> (Lone, Vec<Flight>) {
 }
 
 #[test]
-fn a_server_follows_its_client_and_asks_whether_it_is_there() {
+fn server_follows_its_client_to_a_new_address_and_validates_it() {
     let (mut lone, flights) = moved(1200);
     assert_eq!(lone.connection.peer_path(), 1);
     // Section 8.2.1: in a datagram of 1200 bytes.
@@ -39,7 +39,7 @@ fn a_server_follows_its_client_and_asks_whether_it_is_there() {
 }
 
 #[test]
-fn what_took_the_old_path_says_nothing_of_the_new_one() {
+fn packets_of_the_old_path_do_not_affect_the_new_path() {
     // Section 9.4.
     let (mut lone, flights) = moved(1200);
     let data = challenge(&flights[0]).unwrap();
@@ -56,7 +56,7 @@ fn what_took_the_old_path_says_nothing_of_the_new_one() {
 }
 
 #[test]
-fn a_loss_on_the_old_path_that_proves_spurious_does_not_change_the_new_window() {
+fn spurious_loss_on_the_old_path_does_not_change_the_new_window() {
     // Section 9.4: the window of the new path is the initial one. A recovery of the old path is not undone there.
     let mut lone = Lone::server(plain(), plain());
     let stream = lone.open(true);
@@ -78,7 +78,7 @@ fn a_loss_on_the_old_path_that_proves_spurious_does_not_change_the_new_window() 
 }
 
 #[test]
-fn a_small_datagram_from_a_new_address_brings_a_small_challenge_and_then_a_large_one() {
+fn small_datagram_from_a_new_address_causes_a_small_challenge_and_then_a_full_one() {
     // Section 8.2.1: a datagram of 1200 bytes may not be sent to an address that has sent 100. The second validation checks that
     // such datagrams pass.
     let (mut lone, flights) = moved(100);
@@ -95,7 +95,7 @@ fn a_small_datagram_from_a_new_address_brings_a_small_challenge_and_then_a_large
 }
 
 #[test]
-fn without_an_answer_the_server_goes_back() {
+fn server_returns_to_the_old_path_when_validation_fails() {
     // Section 8.2.4: three times the larger time-out, 999 ms if the round-trip time is unknown.
     let (mut lone, flights) = moved(1200);
     let data = challenge(&flights[0]).unwrap();
@@ -111,7 +111,7 @@ fn without_an_answer_the_server_goes_back() {
 }
 
 #[test]
-fn probes_and_old_packets_move_nobody() {
+fn probing_and_old_packets_cause_no_migration() {
     // Sections 9.1 and 9.3: only the newest packet causes a migration, and not one that is only a probe.
     let mut lone = Lone::server(plain(), plain());
     lone.receive_from(1, 1200, EcnCodepoint::NotEct, vec![QuicFrame::PathChallenge(5), QuicFrame::Padding(1000)]);
@@ -124,7 +124,7 @@ fn probes_and_old_packets_move_nobody() {
 }
 
 #[test]
-fn a_challenge_is_answered_with_its_data() {
+fn path_response_contains_the_data_of_the_challenge() {
     let mut lone = Lone::client(plain(), plain());
     let answers = lone.receive(vec![QuicFrame::PathChallenge(0x1234)]);
     assert!(frames(&answers[0]).contains(&QuicFrame::PathResponse(0x1234)));
@@ -135,7 +135,7 @@ fn a_challenge_is_answered_with_its_data() {
 }
 
 #[test]
-fn a_transfer_survives_a_new_address() {
+fn transfer_continues_after_an_address_change() {
     let mut pair = confirmed(Config::default(), Config::default());
     let now = pair.now;
     let stream = pair.client.open_stream(now, true).unwrap();
@@ -155,7 +155,7 @@ fn a_transfer_survives_a_new_address() {
 }
 
 #[test]
-fn connection_ids_are_given_as_many_as_are_kept() {
+fn peer_receives_as_many_connection_ids_as_it_stores() {
     let pair = confirmed(plain(), Config { active_connection_ids: 4, ..plain() });
     let given = |end: usize| {
         pair.sent[end]
@@ -182,7 +182,7 @@ fn connection_ids_are_given_as_many_as_are_kept() {
 }
 
 #[test]
-fn an_id_that_was_given_back_is_not_taken_for_new() {
+fn retired_connection_id_is_not_accepted_as_new() {
     let mut lone = Lone::server(plain(), plain());
     lone.receive_from(1, 1200, EcnCodepoint::NotEct, vec![QuicFrame::Ping]);
     // The client used 0, uses 1 and has retired 0: both may be issued again.
@@ -195,7 +195,7 @@ fn probe(flight: &Flight) -> bool {
 }
 
 #[test]
-fn the_search_for_the_mtu_finds_what_passes() {
+fn path_mtu_search_finds_the_largest_size() {
     let with = |most| Config { largest_mtu_bytes: Some(most), ..plain() };
     let pair = confirmed(with(1452), plain());
     assert_eq!(pair.client.statistics().mtu_bytes, 1452);
@@ -217,7 +217,7 @@ fn the_search_for_the_mtu_finds_what_passes() {
 }
 
 #[test]
-fn a_path_that_swallows_large_packets_is_found_out() {
+fn black_hole_for_large_packets_is_detected() {
     let mut pair = confirmed(Config::default(), Config::default());
     assert_eq!(pair.client.statistics().mtu_bytes, 1452);
     pair.largest = 1300;

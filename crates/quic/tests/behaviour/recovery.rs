@@ -16,7 +16,7 @@ fn pto(lone: &Lone) -> Duration {
 }
 
 #[test]
-fn the_initial_window_is_ten_packets() {
+fn initial_window_is_ten_packets() {
     // Section 7.2: 10 * 1200, plus the few bytes of growth in the handshake, which the window did not limit.
     let (mut lone, stream) = sender();
     assert_eq!(lone.connection.inspect().cwnd_bytes, 12_000);
@@ -30,7 +30,7 @@ fn the_initial_window_is_ten_packets() {
 
 /// An error of the ns-3 module: the smoothed time was zero after the second sample, the smallest was always zero.
 #[test]
-fn the_round_trip_time_is_what_it_is() {
+fn measured_round_trip_time_equals_that_of_the_path() {
     let (mut lone, stream) = sender();
     let inspect = lone.connection.inspect();
     assert_eq!((inspect.min_rtt, inspect.latest_rtt.as_nanos() / 1_000_000), (ms(100), 100));
@@ -55,7 +55,7 @@ fn the_round_trip_time_is_what_it_is() {
 
 /// An error of the ns-3 module: backoff was an exclusive or, not a power.
 #[test]
-fn probes_go_out_after_time_outs_that_double_whatever_the_window() {
+fn probes_follow_doubling_timeouts_for_any_window() {
     let (mut lone, stream) = sender();
     let pto = pto(&lone);
     let begin = lone.now;
@@ -75,7 +75,7 @@ fn probes_go_out_after_time_outs_that_double_whatever_the_window() {
 }
 
 #[test]
-fn a_packet_is_lost_when_the_third_after_it_arrives() {
+fn packet_is_lost_when_the_third_later_one_arrives() {
     // Section 6.1.1: kPacketThreshold is 3.
     let (mut lone, stream) = sender();
     lone.write(stream, 10_000);
@@ -88,7 +88,7 @@ fn a_packet_is_lost_when_the_third_after_it_arrives() {
 
 /// An error of the ns-3 module: 9/8 was 1.
 #[test]
-fn a_packet_is_lost_nine_eighths_of_a_round_trip_after_it_left() {
+fn packet_is_lost_nine_eighths_of_a_round_trip_after_it_was_sent() {
     let (mut lone, stream) = sender();
     let sent = lone.now;
     lone.write(stream, 3000);
@@ -104,7 +104,7 @@ fn a_packet_is_lost_nine_eighths_of_a_round_trip_after_it_left() {
 }
 
 #[test]
-fn the_window_falls_once_in_a_round_trip() {
+fn window_is_reduced_once_per_round_trip() {
     // Section 7.3.2; NewReno's factor is a half (section 7.3.2, kLossReductionFactor).
     let (mut lone, stream) = sender();
     lone.write(stream, 1_000_000);
@@ -119,7 +119,7 @@ fn the_window_falls_once_in_a_round_trip() {
 }
 
 #[test]
-fn what_is_found_lost_after_a_recovery_belongs_to_it_if_it_was_sent_before() {
+fn loss_of_a_packet_sent_before_recovery_starts_no_other_recovery() {
     // Appendix B.6: the time at which the last recovery began is kept beyond its end.
     let mut lone = Lone::client(Config { packet_threshold: 6, ..plain() }, plain());
     let stream = lone.open(true);
@@ -148,7 +148,7 @@ fn what_is_found_lost_after_a_recovery_belongs_to_it_if_it_was_sent_before() {
 }
 
 #[test]
-fn a_long_stretch_of_losses_is_persistent_congestion() {
+fn long_period_of_losses_is_persistent_congestion() {
     // Section 7.6.1: the period is longer than 3 * (smoothed + 4 * variation + max_ack_delay), both ends are lost, and no packet
     // between them is acknowledged.
     for (beyond, between, persistent) in [(true, false, true), (false, false, false), (true, true, false)] {
@@ -179,7 +179,7 @@ fn a_long_stretch_of_losses_is_persistent_congestion() {
 }
 
 #[test]
-fn a_transfer_is_spread_by_the_pacer() {
+fn pacer_spreads_a_transfer() {
     // Section 7.7: in a round-trip time 1.25 windows leave, in bursts of ten packets at most.
     let mut lone =
         Lone::client(Config { largest_mtu_bytes: None, pacing_burst_packets: 2, ..Config::default() }, plain());
@@ -196,7 +196,7 @@ fn a_transfer_is_spread_by_the_pacer() {
 
 /// An error of the ns-3 module: it compared packet numbers with bytes when it evaluated timeouts.
 #[test]
-fn packets_thought_lost_that_arrive_are_counted_and_the_window_comes_back() {
+fn spurious_losses_are_counted_and_the_window_is_restored() {
     let (mut lone, stream) = sender();
     lone.write(stream, 1_000_000);
     lone.pass(ms(100));
@@ -212,7 +212,7 @@ fn packets_thought_lost_that_arrive_are_counted_and_the_window_comes_back() {
 
 /// The recovery ends with the acknowledgment of a packet that was sent in it. The packet declared lost arrives after that one.
 #[test]
-fn a_recovery_found_spurious_after_its_end_is_undone_once() {
+fn spurious_recovery_is_undone_once_after_its_end() {
     let (mut lone, stream) = sender();
     lone.write(stream, 1_000_000);
     lone.pass(ms(100));
@@ -234,7 +234,7 @@ fn a_recovery_found_spurious_after_its_end_is_undone_once() {
 }
 
 #[test]
-fn what_was_to_be_sent_again_and_has_arrived_after_all_holds_nothing_up() {
+fn retransmission_canceled_by_an_acknowledgment_does_not_block_the_stream() {
     // A probe repeats the end of a stream. The window is full, so it waits, and the first copy arrives.
     let (mut lone, stream) = sender();
     lone.write(stream, 12_000 - 300);
@@ -253,7 +253,7 @@ fn what_was_to_be_sent_again_and_has_arrived_after_all_holds_nothing_up() {
 }
 
 #[test]
-fn a_tail_that_is_lost_is_repaired_by_a_probe() {
+fn probe_repairs_a_lost_tail() {
     let mut pair = confirmed(plain(), plain());
     let now = pair.now;
     let stream = pair.client.open_stream(now, true).unwrap();

@@ -53,7 +53,7 @@ fn written(lone: &mut Lone, order: &[(u32, u64)]) -> Vec<Flight> {
 }
 
 #[test]
-fn fifo_sends_in_the_order_of_writing() {
+fn fifo_sends_in_the_order_of_writes() {
     let (mut lone, [a, b, c]) = full(Fifo, RetransmissionOrder::First);
     let flights = written(&mut lone, &[(c, 500), (a, 500), (b, 500), (a, 300)]);
     assert_eq!(order(&flights).iter().map(|piece| piece.0).collect::<Vec<_>>()[..3], [8, 0, 4]);
@@ -126,7 +126,7 @@ fn urgency_goes_first_and_incremental_streams_share() {
 }
 
 #[test]
-fn lost_data_go_first_or_when_their_stream_is_chosen() {
+fn lost_data_is_sent_first_or_when_its_stream_is_scheduled() {
     for (retransmission, expected) in [(RetransmissionOrder::First, 4), (RetransmissionOrder::Scheduled, 0)] {
         let client = Config { scheduler: StreamScheduler::new(Pfifo), retransmission, ..plain() };
         let mut lone = Lone::client(client, plain());

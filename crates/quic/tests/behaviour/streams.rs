@@ -4,7 +4,7 @@ use super::*;
 use fullpipe_transport::CloseReason;
 
 #[test]
-fn ids_tell_who_opened_a_stream_and_which_way_it_goes() {
+fn stream_id_contains_initiator_and_direction() {
     // RFC 9000 section 2.1, table 1.
     for (mut lone, ids) in
         [(Lone::client(plain(), plain()), [0, 4, 2, 6]), (Lone::server(plain(), plain()), [1, 5, 3, 7])]
@@ -17,7 +17,7 @@ fn ids_tell_who_opened_a_stream_and_which_way_it_goes() {
 }
 
 #[test]
-fn no_more_streams_are_opened_than_the_peer_allows() {
+fn endpoint_opens_at_most_the_allowed_streams() {
     let mut lone = Lone::client(plain(), Config { max_streams: 2, ..plain() });
     let now = lone.now;
     lone.open(true);
@@ -36,7 +36,7 @@ fn no_more_streams_are_opened_than_the_peer_allows() {
 }
 
 #[test]
-fn streams_opened_before_the_limit_is_known_wait_for_it() {
+fn streams_opened_before_the_limit_is_known_wait() {
     // The client's own limit is 100, the server permits one.
     let mut pair = pair(plain(), Config { max_streams: 1, ..plain() });
     let streams: Vec<u32> = (0..3).map(|_| pair.client.open_stream(pair.now, true).unwrap()).collect();
@@ -54,7 +54,7 @@ fn streams_opened_before_the_limit_is_known_wait_for_it() {
 }
 
 #[test]
-fn the_peer_may_not_open_more_than_it_was_allowed() {
+fn stream_beyond_the_limit_closes_the_connection() {
     // STREAM_LIMIT_ERROR is 0x4; a stream opens all lower streams of its type.
     let server = Config { max_streams: 2, ..plain() };
     let mut lone = Lone::server(plain(), server.clone());
@@ -66,7 +66,7 @@ fn the_peer_may_not_open_more_than_it_was_allowed() {
 }
 
 #[test]
-fn a_stream_that_ends_makes_room_for_another() {
+fn completed_stream_raises_the_limit() {
     let mut lone = Lone::server(plain(), Config { max_streams: 1, ..plain() });
     // A unidirectional stream is over when its end has been read.
     let flights = lone.receive(vec![data(2, 0, 0, true)]);
@@ -75,7 +75,7 @@ fn a_stream_that_ends_makes_room_for_another() {
 }
 
 #[test]
-fn frames_for_streams_of_the_wrong_kind_close() {
+fn frame_for_the_wrong_kind_of_stream_closes_the_connection() {
     // STREAM_STATE_ERROR is 0x5. Stream 2 is a unidirectional stream of the client.
     let client = || {
         let mut lone = Lone::client(plain(), plain());
@@ -94,7 +94,7 @@ fn frames_for_streams_of_the_wrong_kind_close() {
 }
 
 #[test]
-fn a_final_size_does_not_change() {
+fn changed_final_size_closes_the_connection() {
     // FINAL_SIZE_ERROR is 0x6 (RFC 9000 section 4.5).
     let lone = || Lone::server(plain(), plain());
     let reset = |final_size| QuicFrame::ResetStream { stream: 0, error: 0, final_size };
@@ -107,7 +107,7 @@ fn a_final_size_does_not_change() {
 }
 
 #[test]
-fn who_is_asked_to_stop_resets_with_what_was_sent() {
+fn stop_sending_causes_a_reset_with_the_sent_size() {
     // RFC 9000 section 3.5; the final size is the number of bytes sent.
     let mut lone = Lone::client(plain(), plain());
     let stream = lone.open(true);
@@ -130,7 +130,7 @@ fn who_is_asked_to_stop_resets_with_what_was_sent() {
 }
 
 #[test]
-fn giving_up_a_stream_ends_both_halves_at_both_ends() {
+fn abandoned_stream_ends_in_both_directions_at_both_endpoints() {
     let mut pair = confirmed(plain(), plain());
     let now = pair.now;
     let stream = pair.client.open_stream(now, true).unwrap();
@@ -145,7 +145,7 @@ fn giving_up_a_stream_ends_both_halves_at_both_ends() {
 }
 
 #[test]
-fn a_lost_end_is_sent_again() {
+fn lost_end_of_a_stream_is_retransmitted() {
     let mut pair = confirmed(plain(), plain());
     let now = pair.now;
     let stream = pair.client.open_stream(now, true).unwrap();
