@@ -52,10 +52,10 @@ pub(crate) struct ProxyArguments {
     #[arg(long, value_name = "URI_TEMPLATE")]
     pub(crate) template: Option<String>,
     /// Permit these targets even if they are private or denied by a less specific rule (repeatable)
-    #[arg(long, value_name = "CIDR|HOST[:PORT]", value_parser = words::rule)]
+    #[arg(long, value_name = "CIDR|HOST|*.DOMAIN|*[:PORTS]", value_parser = words::rule)]
     pub(crate) allow: Vec<Rule>,
     /// Deny these targets (repeatable)
-    #[arg(long, value_name = "CIDR|HOST[:PORT]", value_parser = words::rule)]
+    #[arg(long, value_name = "CIDR|HOST|*.DOMAIN|*[:PORTS]", value_parser = words::rule)]
     pub(crate) deny: Vec<Rule>,
     /// Permit targets in private, loopback, link-local, documentation and benchmarking ranges
     #[arg(long)]
@@ -66,6 +66,21 @@ pub(crate) struct ProxyArguments {
     /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`
     #[arg(long, value_name = "SECRET", value_parser = words::secret)]
     pub(crate) token: Option<String>,
+    /// TOML file with a table for each client: `secret`, and limits `tunnels`, `rate` and `bytes`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Environment variable with a secret; its name is that of the client (repeatable)
+    #[arg(long, value_name = "VARIABLE")]
+    pub(crate) token_env: Vec<String>,
+    /// Maximum number of concurrent tunnels of a client: of a token, or of an address or IPv6 prefix of 64 bits
+    #[arg(long, value_name = "N", value_parser = words::count)]
+    pub(crate) client_tunnels: Option<u64>,
+    /// Maximum rate of a client's payloads, both directions together, such as 10Mbit/s
+    #[arg(long, value_name = "RATE", value_parser = words::rate)]
+    pub(crate) client_rate: Option<u64>,
+    /// Maximum size of a client's payloads since the start, both directions together, such as 10GB
+    #[arg(long, value_name = "BYTES", value_parser = words::bytes)]
+    pub(crate) client_bytes: Option<u64>,
     /// Maximum number of concurrent connections
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_connections: Option<u64>,

@@ -7,6 +7,7 @@ mod figures;
 mod get;
 mod loopback;
 mod settings;
+mod tokens;
 mod words;
 
 use crate::arguments::{Arguments, Command};
@@ -20,6 +21,7 @@ use clap::Parser;
 use clap::error::ContextKind;
 pub(crate) use configuration_file::{expand, is_configuration};
 use figures::Figures;
+use fullpipe_masque::access::ClientLimits;
 use fullpipe_masque::client::DatagramObstacle;
 use fullpipe_masque::configuration::{self, Mode};
 use fullpipe_masque::log::{Event, EventLogger};
@@ -150,7 +152,12 @@ fn proxy_options(arguments: &ProxyArguments) -> Result<programs::ProxyOptions, F
     template.check_readable().map_err(|error| Failure::usage(format!("{template}: {error}")))?;
     let defaults = configuration::Proxy::new(template);
     let mut settings = configuration::Proxy {
-        token: arguments.token.clone(),
+        tokens: tokens::all(arguments)?,
+        client_limits: ClientLimits {
+            tunnels: arguments.client_tunnels,
+            rate: arguments.client_rate,
+            bytes: arguments.client_bytes,
+        },
         max_connections: arguments.max_connections.unwrap_or(defaults.max_connections),
         max_requests: arguments.max_requests.unwrap_or(defaults.max_requests),
         idle_timeout: arguments.idle_timeout.unwrap_or(defaults.idle_timeout),

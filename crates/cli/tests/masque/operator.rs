@@ -195,6 +195,53 @@ fn sighup_replaces_rules_and_token_and_keeps_tunnels() {
     proxy.stop();
 }
 
+#[test]
+fn tokens_come_from_the_command_line_a_file_and_the_environment() {
+    let folder = folder("tokens");
+    let (file, configuration) = (folder.join("tokens.toml"), folder.join("proxy.toml"));
+    let write = |content: &str| std::fs::write(&file, content).expect("a file");
+    write("[alice]\nsecret = 's3cret-a'\ntunnels = 1\n[bob]\nsecret = 's3cret-b'\n");
+    // The path is relative to the folder of the file.
+    let keys = "listen = '127.0.0.1:0'\nself_signed = []\ntoken_file = 'tokens.toml'\ntoken_env = ['CAROL']\n";
+    std::fs::write(&configuration, keys).expect("a file");
+    let arguments = ["masque", "proxy", "--config", text(&configuration), "--token", "s3cret-t", "--verbose"];
+    let mut proxy = Server::start_in(command(&arguments).env("CAROL", "s3cret-c"));
+    let status = |proxy: &str, token: &str| {
+        let said = refusal(proxy, &["--insecure", "--token", token]);
+        [403, 407, 429].into_iter().find(|status| said.contains(&format!("status {status} "))).unwrap_or_default()
+    };
+    let statuses =
+        |proxy: &str| ["s3cret-a", "s3cret-b", "s3cret-c", "s3cret-t", "alice"].map(|token| status(proxy, token));
+    assert_eq!(statuses(&proxy.address), [403, 403, 403, 403, 407]);
+    write("[alice]\nsecret = 's3cret-d'\n");
+    assert_eq!(reload(&mut proxy), "event=reloaded");
+    assert_eq!(statuses(&proxy.address), [407, 407, 403, 403, 407]);
+    // An invalid file changes nothing, and the message has no secret.
+    write("[alice]\nsecret = 's3cret a'\n");
+    let line = reload(&mut proxy);
+    assert!(line.contains("tokens.toml:2:10: alice.secret is invalid"), "{line}");
+    assert_eq!(status(&proxy.address, "s3cret-d"), 403);
+    let said = proxy.stop();
+    assert!(!said.contains("s3cret") && !line.contains("s3cret"), "{line}{said}");
+    write("[alice]\nsecret = 's3cret-t'\n");
+    let listen = ["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed"];
+    for (more, expected) in [
+        (&["--token", "s3cret-t", "--token-file", text(&file)][..], "the tokens token and alice have the same secret"),
+        (&["--token-env", "DAVE"], "the environment variable DAVE has no token: it is not set"),
+        (&["--token-env", "EVE"], "the environment variable EVE has no token: it is empty; expected a secret"),
+        (&["--token-file", "absent.toml"], "cannot read absent.toml: No such file"),
+        (&["--client-rate", "1MB/s"], "expected a rate such as 10Mbit/s"),
+        (&["--client-tunnels", "0"], "expected a number from 1"),
+        (&["--client-bytes", "x"], "expected bytes such as 10GB"),
+        (&["--deny", "*example"], "expected CIDR, HOST, *.DOMAIN or *"),
+    ] {
+        let output = command(&[&listen[..], more].concat()).env("EVE", "").output().expect("it starts");
+        let said = errors(&output);
+        assert!(output.status.code() == Some(2) && said.contains(expected), "{more:?}: {said}");
+        assert!(!said.contains("s3cret"), "{said}");
+    }
+}
+
 /// RFC 9298 section 3.1 and RFC 9209: a request that the proxy rejects has a status and Proxy-Status. An open tunnel ends
 /// with H3_CONNECT_ERROR (RFC 9114 section 4.4) without them, so the client describes the code.
 #[test]

@@ -37,6 +37,7 @@ pub(crate) const PORTABLE: &[&str] = &[
     "signal-hook",
     "socket2",
     "strsim",
+    "subtle",
     "svg2pdf",
     "tempfile",
     "tokio",

@@ -1,9 +1,10 @@
 //! One client's connection: establishes HTTP/3, reads requests, and starts a task for each request that checks it and
 //! responds.
 
+use super::accounts::{ClientId, LimitReached};
 use super::client::Client;
 use super::relay::{self, Relay};
-use super::request::{self, RequestRejection};
+use super::request::{self, RequestRejection, TunnelRequest};
 use super::{Permit, ProxyState};
 use crate::configuration::Scheduler;
 use crate::log::Event;
@@ -178,13 +179,23 @@ async fn answer(client: &Arc<Client>, request: &Request<()>, stream: Stream, han
 async fn admit(client: &Arc<Client>, request: &Request<()>) -> Result<(Target, Relay), RequestRejection> {
     let shared = &client.shared;
     let settings = shared.settings();
-    let target = request::read(request, &settings)?;
+    let TunnelRequest { target, client: identity, limits } = request::read(request, &settings)?;
     let Some(permit) = Permit::take(&shared.metrics, settings.max_requests, |metrics| &metrics.requests_open) else {
         return Err(RequestRejection::by(
             ProxyError::ConnectionLimitReached,
             "the maximum number of open tunnels is reached",
         ));
     };
+    let identity = identity.unwrap_or_else(|| ClientId::of_address(client.address.ip()));
+    let usage = shared.accounts.open(identity, limits).map_err(|limit| {
+        let details = match limit {
+            LimitReached::Tunnels => "the client has reached its maximum number of open tunnels",
+            LimitReached::Bytes => "the client has used the bytes that it may transfer",
+        };
+        RequestRejection::new(StatusCode::TOO_MANY_REQUESTS, ProxyError::ConnectionLimitReached, details)
+    })?;
+    // A name that the rules deny at every address is not resolved.
+    settings.policy.check_name(&target).map_err(|reason| RequestRejection::by(reason.into(), reason.to_string()))?;
     let addresses = resolve(shared, &target.host).await?;
     let mut refused = RequestRejection::by(ProxyError::Dns { rcode: None }, "the name has no address");
     for address in addresses {
@@ -197,7 +208,7 @@ async fn admit(client: &Arc<Client>, request: &Request<()>) -> Result<(Target, R
             continue;
         }
         match shared.environment.connect(SocketAddr::new(address.to_canonical(), target.port)) {
-            Ok(socket) => return Ok((target, Relay { socket, permit })),
+            Ok(socket) => return Ok((target, Relay { socket, permit, usage })),
             Err(error) => refused = RequestRejection::by(ProxyError::from_socket(&error), error.to_string()),
         }
     }

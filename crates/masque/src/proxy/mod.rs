@@ -1,5 +1,6 @@
 //! The CONNECT-UDP proxy (RFC 9298): its connections, their requests, and a tunnel to the target for each request.
 
+mod accounts;
 mod client;
 mod connection;
 mod drain;
@@ -7,11 +8,13 @@ mod egress;
 mod relay;
 mod request;
 
+use crate::access::{ClientLimits, Token};
 use crate::configuration;
 use crate::environment::Environment;
 use crate::log::EventLogger;
 use crate::metrics::{Counter, Metrics};
 use crate::policy::Policy;
+use accounts::Accounts;
 use drain::Drain;
 use egress::Egress;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -28,6 +31,7 @@ pub(crate) struct ProxyState {
     pub(crate) metrics: Arc<Metrics>,
     /// The addresses from which the tunnels send to their targets.
     pub(crate) egress: Egress,
+    pub(crate) accounts: Accounts,
     pub(crate) drain: Drain,
 }
 
@@ -53,14 +57,16 @@ impl Proxy {
             log,
             metrics,
             egress: Egress::default(),
+            accounts: Accounts::default(),
             drain: Drain::default(),
         }))
     }
 
-    /// Replaces the access policy and the token. They apply to new requests; open tunnels continue.
-    pub fn replace_access(&self, policy: Policy, token: Option<String>) {
+    /// Replaces the access policy, the tokens and the limits of clients. They apply to new requests; open tunnels continue.
+    pub fn replace_access(&self, policy: Policy, tokens: Vec<Token>, client_limits: ClientLimits) {
         let mut settings = self.0.settings.write().unwrap_or_else(PoisonError::into_inner);
-        *settings = Arc::new(configuration::Proxy { policy, token, ..configuration::Proxy::clone(&settings) });
+        let replaced = configuration::Proxy { policy, tokens, client_limits, ..configuration::Proxy::clone(&settings) };
+        *settings = Arc::new(replaced);
     }
 
     /// Begins a graceful shutdown: the proxy sends GOAWAY on each connection (RFC 9114 section 5.2) and rejects new

@@ -2,6 +2,7 @@
 //! timeout or an error ends it (RFC 9298 section 3.1).
 
 use super::Permit;
+use super::accounts::{Allowance, Usage};
 use super::client::Client;
 use crate::environment::{BoxFuture, ConnectedSocket};
 use crate::halves::{PayloadSink, ReadHalf, ReadOutcome, WriteHalf, read_capsules, write_capsules};
@@ -27,6 +28,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Relay {
     pub(super) socket: Arc<dyn ConnectedSocket>,
     pub(super) permit: Permit,
+    pub(super) usage: Usage,
 }
 
 /// Reason why a tunnel ended, and the error code; the code is `None` for a regular end.
@@ -58,6 +60,7 @@ impl End {
 struct Tunnel {
     session: Arc<Session>,
     socket: Arc<dyn ConnectedSocket>,
+    usage: Usage,
     id: u64,
     begin: Instant,
     /// Time of the last payload, in milliseconds after `begin`.
@@ -106,8 +109,22 @@ impl Tunnel {
         }
     }
 
+    /// Drops payloads of a client that exceeds its limits. Ends the tunnel if the client has used its bytes.
+    fn police(&self, payloads: &mut Vec<Bytes>) {
+        match self.usage.allowance(self.session.environment.now()) {
+            Allowance::Pass => return,
+            Allowance::Wait(_) => {}
+            Allowance::Used => {
+                self.fail(End::new(code::EXCESSIVE_LOAD, "the client has used the bytes that it may transfer"));
+            }
+        }
+        self.session.metrics.dropped_rate_total.add(payloads.len() as u64);
+        payloads.clear();
+    }
+
     /// Sends payloads to the target until the host accepts no more. Removes the sent payloads from the vector.
     fn poll_send(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
+        self.police(payloads);
         while !payloads.is_empty() {
             let sent = match self.socket.poll_send(context, payloads) {
                 Poll::Ready(sent) => sent?,
@@ -117,6 +134,7 @@ impl Tunnel {
             let bytes: usize = payloads.drain(..sent.consumed).map(|payload| payload.len()).sum();
             metrics.payloads_to_target_total.add((sent.consumed - sent.too_large) as u64);
             metrics.bytes_to_target_total.add(bytes as u64);
+            self.usage.charge(self.session.environment.now(), bytes as u64);
             metrics.dropped_too_large_total.add(sent.too_large as u64);
         }
         Poll::Ready(Ok(()))
@@ -173,6 +191,7 @@ pub(super) async fn serve(
     let tunnel = Arc::new(Tunnel {
         session: Arc::clone(&client.session),
         socket: relay.socket,
+        usage: relay.usage,
         id,
         begin: shared.environment.now(),
         active: AtomicU64::new(0),
@@ -265,9 +284,11 @@ impl Tunnel {
     async fn receive(&self, payloads: &mut Vec<Bytes>) -> io::Result<()> {
         poll_fn(|context| self.socket.poll_receive(context, payloads)).await?;
         self.note_activity();
+        self.police(payloads);
         let bytes: usize = payloads.iter().map(Bytes::len).sum();
         self.session.metrics.payloads_from_target_total.add(payloads.len() as u64);
         self.session.metrics.bytes_from_target_total.add(bytes as u64);
+        self.usage.charge(self.session.environment.now(), bytes as u64);
         Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! Checks of a request that depend only on its headers: the target, the form and the authorization.
 
+use crate::access::{ClientLimits, Token};
 use crate::configuration;
+use crate::proxy::accounts::ClientId;
 use crate::proxy_status::ProxyError;
 use crate::target::Target;
 use crate::template::PathError;
@@ -34,22 +36,33 @@ impl RequestRejection {
     }
 }
 
-/// Parses the target of a request.
+/// A well-formed request of an authorized client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TunnelRequest {
+    pub(crate) target: Target,
+    /// The client, if it is known by a token.
+    pub(crate) client: Option<ClientId>,
+    pub(crate) limits: ClientLimits,
+}
+
+/// Parses a request.
 ///
 /// # Errors
 /// If it is not a CONNECT-UDP request for this proxy's template (RFC 9298 section 3.4), or the client is not
 /// authorized.
-pub(crate) fn read(request: &Request<()>, settings: &configuration::Proxy) -> Result<Target, RequestRejection> {
+pub(crate) fn read(request: &Request<()>, settings: &configuration::Proxy) -> Result<TunnelRequest, RequestRejection> {
     check_method(request)?;
     check_scheme(request)?;
-    check_token(request, settings.token.as_deref())?;
+    let token = check_token(request, &settings.tokens)?;
     let path = request.uri().path_and_query().map_or("", |path| path.as_str());
-    settings.template.parse_path(path).map_err(|error| match error {
+    let target = settings.template.parse_path(path).map_err(|error| match error {
         PathError::TemplateMismatch => {
             RequestRejection::request(StatusCode::NOT_FOUND, "the path does not match the URI template of this proxy")
         }
         PathError::InvalidTarget(reason) => RequestRejection::request(StatusCode::BAD_REQUEST, reason.to_string()),
-    })
+    })?;
+    let limits = token.map_or(settings.client_limits, |token| token.limits.or(settings.client_limits));
+    Ok(TunnelRequest { target, client: token.map(|token| ClientId::Token(token.name.clone())), limits })
 }
 
 fn check_method(request: &Request<()>) -> Result<(), RequestRejection> {
@@ -76,24 +89,21 @@ fn check_scheme(request: &Request<()>) -> Result<(), RequestRejection> {
     Err(RequestRejection::request(StatusCode::BAD_REQUEST, "the scheme is not https"))
 }
 
-fn check_token(request: &Request<()>, token: Option<&str>) -> Result<(), RequestRejection> {
-    let Some(token) = token else { return Ok(()) };
+/// Returns the token of a request, or `None` if the proxy requires none.
+fn check_token<'a>(request: &Request<()>, tokens: &'a [Token]) -> Result<Option<&'a Token>, RequestRejection> {
+    if tokens.is_empty() {
+        return Ok(None);
+    }
     let given = request.headers().get(header::PROXY_AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
     let given = given.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case(b"bearer ")).map(|_| &given[7..]);
-    if given.is_some_and(|given| equal(given, token.as_bytes())) {
-        return Ok(());
+    match given.and_then(|given| Token::find(tokens, given)) {
+        Some(token) => Ok(Some(token)),
+        None => Err(RequestRejection::new(
+            StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+            ProxyError::RequestDenied,
+            "the request has no valid bearer token",
+        )),
     }
-    Err(RequestRejection::new(
-        StatusCode::PROXY_AUTHENTICATION_REQUIRED,
-        ProxyError::RequestDenied,
-        "the request has no valid bearer token",
-    ))
-}
-
-/// Compares in constant time, so that the duration does not reveal the position of the first difference.
-fn equal(given: &[u8], secret: &[u8]) -> bool {
-    let differences = given.iter().zip(secret).fold(0, |differences, (a, b)| differences | (a ^ b));
-    given.len() == secret.len() && differences == 0
 }
 
 #[cfg(test)]
@@ -101,9 +111,13 @@ mod tests {
     use super::*;
     use crate::template::Template;
 
-    fn settings(token: Option<&str>) -> configuration::Proxy {
+    fn settings(secrets: &[&str]) -> configuration::Proxy {
         let template = Template::well_known("proxy.example").unwrap();
-        configuration::Proxy { token: token.map(String::from), ..configuration::Proxy::new(template) }
+        let limits = ClientLimits { tunnels: Some(1), ..ClientLimits::default() };
+        let token = |secret: &&str| Token { name: format!("holder of {secret}"), secret: (*secret).into(), limits };
+        let client_limits = ClientLimits { tunnels: Some(5), rate: Some(6), bytes: None };
+        let tokens = secrets.iter().map(token).collect();
+        configuration::Proxy { tokens, client_limits, ..configuration::Proxy::new(template) }
     }
 
     fn request(path: &str, headers: &[(&str, &str)]) -> Request<()> {
@@ -122,8 +136,12 @@ mod tests {
 
     #[test]
     fn request_headers_determine_the_status() {
-        let settings = settings(None);
-        assert_eq!(read(&request(GOOD, &[]), &settings).unwrap().to_string(), "192.0.2.1:443");
+        let settings = settings(&[]);
+        let read = read(&request(GOOD, &[]), &settings).unwrap();
+        assert_eq!(
+            (read.target.to_string(), read.client, read.limits.tunnels),
+            ("192.0.2.1:443".into(), None, Some(5))
+        );
         assert_eq!(status(&request(GOOD, &[("capsule-protocol", "?1"), ("te", "trailers")]), &settings), 200);
         for (path, expected) in [
             ("/", 404),
@@ -151,7 +169,7 @@ mod tests {
 
     #[test]
     fn request_without_the_token_is_rejected() {
-        let settings = settings(Some("s3cret"));
+        let settings = settings(&["other", "s3cret"]);
         let with = |value: &str| status(&request(GOOD, &[("proxy-authorization", value)]), &settings);
         assert_eq!(with("Bearer s3cret"), 200);
         assert_eq!(with("bearer s3cret"), 200);
@@ -159,5 +177,9 @@ mod tests {
             assert_eq!(with(wrong), 407, "{wrong}");
         }
         assert_eq!(status(&request(GOOD, &[]), &settings), 407);
+        // The client has the name and the limits of its token, and the proxy's limits where the token has none.
+        let read = read(&request(GOOD, &[("proxy-authorization", "Bearer other")]), &settings).unwrap();
+        assert_eq!(read.client, Some(ClientId::Token("holder of other".into())));
+        assert_eq!(read.limits, ClientLimits { tunnels: Some(1), rate: Some(6), bytes: None });
     }
 }

@@ -62,8 +62,8 @@ impl<T: Fn(TunnelMetrics) + Send + 'static> EventLogger for Telling<T> {
 /// tunnels have ended, for at most the drain time or until a second signal.
 ///
 /// On SIGHUP the proxy calls `reload`, which returns the options as they are now. The certificate and the key apply to
-/// new connections, the access policy and the token to new requests. Other options keep their values, and so does a
-/// generated certificate. If `reload` or the certificate is invalid, nothing changes. `reloaded` receives the result.
+/// new connections. The access policy, the tokens and the limits of clients apply to new requests. Other options keep
+/// their values, and so does a generated certificate. If `reload` or the certificate is invalid, nothing changes. `reloaded` receives the result.
 ///
 /// Calls `ready` with the addresses on which it serves clients and metrics. Calls `told` with the metrics of all connections
 /// so far, when a connection ends and when the proxy stops.
@@ -116,7 +116,7 @@ pub async fn proxy(
                 configuration.transport_config(Arc::new(renewed_settings.transport()));
                 endpoint.set_server_config(Some(configuration));
             }
-            proxy.replace_access(settings.policy, settings.token);
+            proxy.replace_access(settings.policy, settings.tokens, settings.client_limits);
         }));
     }
     proxy.drain();
