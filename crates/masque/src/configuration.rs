@@ -152,6 +152,8 @@ pub struct Proxy {
     /// Tokens, one of which clients must send as `Proxy-Authorization: Bearer SECRET`. If there are none, no
     /// authorization is required.
     pub tokens: Vec<Token>,
+    /// Whether the proxy accepts CONNECT requests, which tunnel TCP.
+    pub tcp: bool,
     /// Limits of each client, where its token has none.
     pub client_limits: ClientLimits,
     /// Maximum number of concurrent connections.
@@ -180,6 +182,7 @@ impl Proxy {
             policy: Policy::default(),
             own: OwnAddresses::default(),
             tokens: Vec::new(),
+            tcp: true,
             client_limits: ClientLimits::default(),
             max_connections: 1000,
             max_requests: 10_000,

@@ -31,6 +31,9 @@ pub(crate) trait ReadHalf: Send {
 pub(crate) trait WriteHalf: Send {
     /// Completes when the QUIC connection has accepted the frame.
     fn write(&mut self, data: Bytes) -> impl Future<Output = Result<(), StreamError>> + Send;
+
+    /// Ends the stream after the data written so far.
+    fn finish(&mut self) -> impl Future<Output = Result<(), StreamError>> + Send;
 }
 
 fn whole(piece: Option<impl Buf>) -> Option<Bytes> {
@@ -61,11 +64,19 @@ impl WriteHalf for h3::server::RequestStream<SendStream, Bytes> {
     fn write(&mut self, data: Bytes) -> impl Future<Output = Result<(), StreamError>> + Send {
         self.send_data(data)
     }
+
+    fn finish(&mut self) -> impl Future<Output = Result<(), StreamError>> + Send {
+        self.finish()
+    }
 }
 
 impl WriteHalf for h3::client::RequestStream<SendStream, Bytes> {
     fn write(&mut self, data: Bytes) -> impl Future<Output = Result<(), StreamError>> + Send {
         self.send_data(data)
+    }
+
+    fn finish(&mut self) -> impl Future<Output = Result<(), StreamError>> + Send {
+        self.finish()
     }
 }
 

@@ -184,6 +184,8 @@ pub enum PolicyRejection {
     NonPublicAddress(&'static str),
     /// A rule denies the target.
     DeniedByRule,
+    /// The target is TCP port 25, and no rule permits it.
+    MailPort,
     /// The target is a socket on which the proxy listens.
     OwnListener,
     /// The target's address belongs to the proxy's host, or is given as its public address.
@@ -197,6 +199,9 @@ impl fmt::Display for PolicyRejection {
                 write!(formatter, "{kind} addresses are not permitted as targets")
             }
             PolicyRejection::DeniedByRule => formatter.write_str("a rule denies the target"),
+            PolicyRejection::MailPort => {
+                formatter.write_str("TCP port 25 is permitted only by a rule with this port, against unsolicited mail")
+            }
             PolicyRejection::OwnListener => formatter.write_str("the target is the proxy itself"),
             PolicyRejection::OwnAddress => formatter.write_str("the target's address is one of the proxy's host"),
         }
@@ -217,6 +222,16 @@ impl Policy {
         let regardless = self.deny.iter().filter(|rule| !matches!(rule.subject, Subject::Range { .. }));
         let (denied, allowed) = (best(regardless, target, None), best(&self.allow, target, None));
         if denied.is_some() && denied >= allowed { Err(PolicyRejection::DeniedByRule) } else { Ok(()) }
+    }
+
+    /// Checks that a TCP tunnel does not lead to port 25 (SMTP), or that a rule with ports permits it.
+    ///
+    /// # Errors
+    /// If the target is denied.
+    pub fn check_mail_port(&self, target: &Target, address: IpAddr) -> Result<(), PolicyRejection> {
+        let address = address.to_canonical();
+        let permits = |rule: &Rule| rule.ports != ALL_PORTS && rule.matches(target, Some(address)).is_some();
+        if target.port != 25 || self.allow.iter().any(permits) { Ok(()) } else { Err(PolicyRejection::MailPort) }
     }
 
     /// Checks one address of a target.
@@ -548,6 +563,22 @@ mod tests {
             (&[], &[], "a.example:443", false),
         ] {
             assert_eq!(check(allow, deny, target), expected, "{allow:?} {deny:?}");
+        }
+    }
+
+    #[test]
+    fn mail_port_needs_a_rule_with_ports() {
+        for (allow, target, expected) in [
+            (&[][..], "mail.example:25", Err(PolicyRejection::MailPort)),
+            (&["mail.example", "*"], "mail.example:25", Err(PolicyRejection::MailPort)),
+            (&["mail.example:24"], "mail.example:25", Err(PolicyRejection::MailPort)),
+            (&["mail.example:25"], "mail.example:25", Ok(())),
+            (&["93.184.0.0/16:1-1023"], "mail.example:25", Ok(())),
+            (&[], "mail.example:587", Ok(())),
+        ] {
+            let allow = allow.iter().map(|text| text.parse().unwrap()).collect();
+            let policy = Policy { allow, ..Policy::default() };
+            assert_eq!(policy.check_mail_port(&Target::parse(target).unwrap(), PUBLIC), expected, "{target}");
         }
     }
 

@@ -11,6 +11,7 @@ pub mod generated;
 mod icmp;
 mod padded;
 pub mod programs;
+mod stream;
 pub mod tls;
 
 pub use environment::TokioEnvironment;

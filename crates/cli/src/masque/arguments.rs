@@ -24,7 +24,7 @@ pub(crate) struct Http3Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MasqueCommand {
-    /// Run a CONNECT-UDP proxy over HTTP/3
+    /// Run a proxy over HTTP/3 for UDP (CONNECT-UDP) and TCP (CONNECT)
     Proxy(Box<ProxyArguments>),
     /// Forward a local UDP port to a target through a proxy
     Connect(Box<ConnectArguments>),
@@ -60,6 +60,9 @@ pub(crate) struct ProxyArguments {
     /// Permit targets in private, loopback, link-local, documentation and benchmarking ranges
     #[arg(long)]
     pub(crate) allow_private: bool,
+    /// Reject CONNECT requests, which tunnel TCP
+    #[arg(long)]
+    pub(crate) udp_only: bool,
     /// Address of this proxy that a NAT translates; no target may have it (repeatable)
     #[arg(long, value_name = "IP")]
     pub(crate) public_address: Vec<IpAddr>,

@@ -153,6 +153,7 @@ fn proxy_options(arguments: &ProxyArguments) -> Result<programs::ProxyOptions, F
     let defaults = configuration::Proxy::new(template);
     let mut settings = configuration::Proxy {
         tokens: tokens::all(arguments)?,
+        tcp: !arguments.udp_only,
         client_limits: ClientLimits {
             tunnels: arguments.client_tunnels,
             rate: arguments.client_rate,

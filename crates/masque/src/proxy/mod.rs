@@ -1,12 +1,16 @@
-//! The CONNECT-UDP proxy (RFC 9298): its connections, their requests, and a tunnel to the target for each request.
+//! The proxy: its connections, their requests, and a tunnel to the target for each request. Tunnels carry UDP (RFC 9298) or
+//! TCP (RFC 9114 section 4.4).
 
 mod accounts;
+mod admission;
 mod client;
 mod connection;
 mod drain;
 mod egress;
+mod end;
 mod relay;
 mod request;
+mod tcp;
 
 use crate::access::{ClientLimits, Token};
 use crate::configuration;

@@ -4,13 +4,14 @@
 use super::Permit;
 use super::accounts::{Allowance, Usage};
 use super::client::Client;
+use super::end::End;
 use crate::environment::{BoxFuture, ConnectedSocket};
 use crate::halves::{PayloadSink, ReadHalf, ReadOutcome, WriteHalf, read_capsules, write_capsules};
 use crate::log::Event;
 use crate::outbox::SendQueues;
 use crate::session::{DatagramReceiver, Session};
 use crate::target::Target;
-use crate::transport::{BidiStream, StreamEnd, StreamHandle, code};
+use crate::transport::{BidiStream, StreamEnd, code};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -29,31 +30,6 @@ pub(super) struct Relay {
     pub(super) socket: Arc<dyn ConnectedSocket>,
     pub(super) permit: Permit,
     pub(super) usage: Usage,
-}
-
-/// Reason why a tunnel ended, and the error code; the code is `None` for a regular end.
-struct End {
-    code: Option<u32>,
-    reason: String,
-}
-
-impl End {
-    fn new(code: impl Into<Option<u32>>, reason: impl Into<String>) -> End {
-        End { code: code.into(), reason: reason.into() }
-    }
-
-    fn socket(error: &io::Error) -> End {
-        End::new(code::CONNECT_ERROR, format!("cannot reach the target: {error}"))
-    }
-
-    /// Stores the code for both halves of the stream. The owner of a half must call this before it drops the half: a
-    /// half that is dropped without a code ends regularly.
-    fn told(self, ending: &StreamEnd) -> End {
-        if let Some(code) = self.code {
-            ending.abort(code);
-        }
-        self
-    }
 }
 
 /// State shared by the tasks of a tunnel.
@@ -182,7 +158,7 @@ pub(super) async fn serve(
     target: &Target,
     relay: Relay,
     mut stream: RequestStream<BidiStream, Bytes>,
-    handle: StreamHandle,
+    (stopped, ending): (BoxFuture<()>, &StreamEnd),
 ) {
     let shared = &client.shared;
     let target = target.to_string();
@@ -210,7 +186,7 @@ pub(super) async fn serve(
     let end = match stream.send_response(response).await {
         Ok(()) => {
             shared.log.log_event(&Event::TunnelOpened { client: client.address, target: &target });
-            run(client, &tunnel, stream, handle.stopped, &handle.ending).await
+            run(client, &tunnel, stream, stopped, ending).await
         }
         Err(error) => End::new(code::REQUEST_CANCELLED, error.to_string()),
     };
@@ -226,7 +202,7 @@ async fn run(
     client: &Arc<Client>,
     tunnel: &Arc<Tunnel>,
     stream: RequestStream<BidiStream, Bytes>,
-    stopped: noq::Stopped,
+    stopped: BoxFuture<()>,
     ending: &StreamEnd,
 ) -> End {
     let (send, receive) = stream.split();
@@ -244,7 +220,7 @@ async fn run(
     let watched = Arc::clone(tunnel);
     parts.push(Box::pin(async move { watched.failure().await }));
     parts.push(Box::pin(async move {
-        let _ = stopped.await;
+        stopped.await;
         End::new(None, "client sent STOP_SENDING")
     }));
     parts.next().await.unwrap_or_else(|| End::new(None, "no task")).told(ending)

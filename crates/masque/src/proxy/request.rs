@@ -4,7 +4,7 @@ use crate::access::{ClientLimits, Token};
 use crate::configuration;
 use crate::proxy::accounts::ClientId;
 use crate::proxy_status::ProxyError;
-use crate::target::Target;
+use crate::target::{Target, TargetError};
 use crate::template::PathError;
 use h3::ext::Protocol;
 use http::{Method, Request, StatusCode, header};
@@ -36,9 +36,19 @@ impl RequestRejection {
     }
 }
 
+/// What a tunnel carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TunnelProtocol {
+    /// UDP payloads (RFC 9298).
+    Udp,
+    /// The bytes of a TCP connection (RFC 9114 section 4.4).
+    Tcp,
+}
+
 /// A well-formed request of an authorized client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TunnelRequest {
+    pub(crate) protocol: TunnelProtocol,
     pub(crate) target: Target,
     /// The client, if it is known by a token.
     pub(crate) client: Option<ClientId>,
@@ -48,37 +58,54 @@ pub(crate) struct TunnelRequest {
 /// Parses a request.
 ///
 /// # Errors
-/// If it is not a CONNECT-UDP request for this proxy's template (RFC 9298 section 3.4), or the client is not
-/// authorized.
+/// If it is neither a CONNECT-UDP request for this proxy's template (RFC 9298 section 3.4) nor a CONNECT request, or the
+/// client is not authorized.
 pub(crate) fn read(request: &Request<()>, settings: &configuration::Proxy) -> Result<TunnelRequest, RequestRejection> {
-    check_method(request)?;
-    check_scheme(request)?;
+    let protocol = check_method(request)?;
+    if protocol == TunnelProtocol::Udp {
+        check_scheme(request)?;
+    }
     let token = check_token(request, &settings.tokens)?;
-    let path = request.uri().path_and_query().map_or("", |path| path.as_str());
-    let target = settings.template.parse_path(path).map_err(|error| match error {
-        PathError::TemplateMismatch => {
-            RequestRejection::request(StatusCode::NOT_FOUND, "the path does not match the URI template of this proxy")
+    let invalid = |reason: TargetError| RequestRejection::request(StatusCode::BAD_REQUEST, reason.to_string());
+    let target = match protocol {
+        TunnelProtocol::Udp => {
+            let path = request.uri().path_and_query().map_or("", |path| path.as_str());
+            settings.template.parse_path(path).map_err(|error| match error {
+                PathError::TemplateMismatch => {
+                    let details = "the path does not match the URI template of this proxy";
+                    RequestRejection::request(StatusCode::NOT_FOUND, details)
+                }
+                PathError::InvalidTarget(reason) => invalid(reason),
+            })?
         }
-        PathError::InvalidTarget(reason) => RequestRejection::request(StatusCode::BAD_REQUEST, reason.to_string()),
-    })?;
+        TunnelProtocol::Tcp if settings.tcp => {
+            let authority = request.uri().authority().map_or("", |authority| authority.as_str());
+            Target::parse(authority).map_err(invalid)?
+        }
+        TunnelProtocol::Tcp => {
+            let details = "TCP tunnels are disabled; expected connect-udp";
+            return Err(RequestRejection::request(StatusCode::NOT_IMPLEMENTED, details));
+        }
+    };
     let limits = token.map_or(settings.client_limits, |token| token.limits.or(settings.client_limits));
-    Ok(TunnelRequest { target, client: token.map(|token| ClientId::Token(token.name.clone())), limits })
+    Ok(TunnelRequest { protocol, target, client: token.map(|token| ClientId::Token(token.name.clone())), limits })
 }
 
-fn check_method(request: &Request<()>) -> Result<(), RequestRejection> {
+fn check_method(request: &Request<()>) -> Result<TunnelProtocol, RequestRejection> {
     if request.method() != Method::CONNECT {
         return Err(RequestRejection::request(
             StatusCode::METHOD_NOT_ALLOWED,
             "the method is not supported; expected CONNECT",
         ));
     }
-    if request.extensions().get::<Protocol>() != Some(&Protocol::CONNECT_UDP) {
-        return Err(RequestRejection::request(
+    match request.extensions().get::<Protocol>() {
+        Some(&Protocol::CONNECT_UDP) => Ok(TunnelProtocol::Udp),
+        None => Ok(TunnelProtocol::Tcp),
+        Some(_) => Err(RequestRejection::request(
             StatusCode::NOT_IMPLEMENTED,
             "the protocol is not supported; expected connect-udp",
-        ));
+        )),
     }
-    Ok(())
 }
 
 /// Checks the scheme. The transport has checked that the request is well-formed.
@@ -160,11 +187,24 @@ mod tests {
         let mut other = request(GOOD, &[]);
         other.extensions_mut().insert(Protocol::WEB_TRANSPORT);
         assert_eq!(status(&other, &settings), 501);
-        other.extensions_mut().clear();
-        assert_eq!(status(&other, &settings), 501);
         let mut other = request(GOOD, &[]);
         *other.uri_mut() = format!("http://proxy.example{GOOD}").parse().unwrap();
         assert_eq!(status(&other, &settings), 400);
+    }
+
+    #[test]
+    fn connect_request_has_its_target_in_the_authority() {
+        let settings = settings(&[]);
+        let connect = |authority: &str| Request::connect(authority).body(()).unwrap();
+        for target in ["a.example:443", "192.0.2.1:80", "[2001:db8::1]:443"] {
+            let read = read(&connect(target), &settings).unwrap();
+            assert_eq!((read.target.to_string(), read.protocol), (target.into(), TunnelProtocol::Tcp));
+        }
+        for bad in ["127.1:443", "a..example:443", "[fe80::1]:0443"] {
+            assert_eq!(status(&connect(bad), &settings), 400, "{bad}");
+        }
+        let udp_only = configuration::Proxy { tcp: false, ..settings };
+        assert_eq!(status(&connect("a.example:443"), &udp_only), 501);
     }
 
     #[test]

@@ -13,4 +13,5 @@ mod requests;
 mod responses;
 mod shutdown;
 mod targets;
+mod tcp;
 mod wire;
