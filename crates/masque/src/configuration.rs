@@ -149,8 +149,8 @@ pub struct Proxy {
     pub policy: Policy,
     /// Addresses of the proxy itself, which are no targets.
     pub own: OwnAddresses,
-    /// Tokens, one of which clients must send as `Proxy-Authorization: Bearer SECRET`. If there are none, no
-    /// authorization is required.
+    /// Tokens, one of which clients must send in Authorization or Proxy-Authorization, as `Bearer` or `Basic`. If there are
+    /// none, no authorization is required.
     pub tokens: Vec<Token>,
     /// Whether the proxy accepts CONNECT requests, which tunnel TCP.
     pub tcp: bool,

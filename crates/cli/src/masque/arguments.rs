@@ -66,7 +66,7 @@ pub(crate) struct ProxyArguments {
     /// Address of this proxy that a NAT translates; no target may have it (repeatable)
     #[arg(long, value_name = "IP")]
     pub(crate) public_address: Vec<IpAddr>,
-    /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`
+    /// Secret that clients must send as `Bearer SECRET`, or as the password of user `token` in `Basic`
     #[arg(long, value_name = "SECRET", value_parser = words::secret)]
     pub(crate) token: Option<String>,
     /// TOML file with a table for each client: `secret`, and limits `tunnels`, `rate` and `bytes`

@@ -151,23 +151,23 @@ fn sighup_replaces_rules_and_token_and_keeps_tunnels() {
     let mut proxy =
         Server::start(&["masque", "proxy", "--config", text(&file), "--deny", "127.0.0.3", "--drain", "0s"]);
     let via = template(&proxy.address);
-    // No program listens on port 9, so a permitted tunnel ends with another error than 403 or 407.
+    // No program listens on port 9, so a permitted tunnel ends with another error than 403 or 401.
     let status = |token: &str, host: &str| {
         let url = format!("https://{host}:9/");
         let get = ["http3", "get", &url, "--via", &via, "--insecure", "--token", token, "--idle-timeout", "3s"];
         let said = errors(&command(&get).output().expect("it starts"));
-        [403, 407].into_iter().find(|status| said.contains(&format!("status {status} "))).unwrap_or_default()
+        [403, 401].into_iter().find(|status| said.contains(&format!("status {status} "))).unwrap_or_default()
     };
     let statuses = |token: &str| ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map(|host| status(token, host));
     let port = connect(&proxy.address, &target, &["--insecure", "--token", "old"]);
     let sender = Sender::new(&port);
     sender.exchange(b"before");
     assert_eq!(statuses("old"), [0, 403, 403]);
-    assert_eq!(statuses("new"), [407; 3]);
+    assert_eq!(statuses("new"), [401; 3]);
     // The address to listen on cannot change.
     write("listen = '127.0.0.1:1'\nself_signed = []\ntoken = 'new'\nallow_private = true\ndeny = ['127.0.0.1']\n");
     assert_eq!(reload(&mut proxy), "event=reloaded");
-    assert_eq!(statuses("old"), [407; 3]);
+    assert_eq!(statuses("old"), [401; 3]);
     assert_eq!(statuses("new"), [403, 0, 403]);
     sender.exchange(b"after");
     // An invalid file changes nothing, and its errors take one line.
@@ -188,7 +188,7 @@ fn sighup_replaces_rules_and_token_and_keeps_tunnels() {
     }
     std::fs::remove_file(&file).expect("a file");
     assert!(reload(&mut proxy).contains("cannot read "));
-    assert_eq!(status("newest", "127.0.0.2"), 407);
+    assert_eq!(status("newest", "127.0.0.2"), 401);
     assert_eq!(statuses("new"), [403, 0, 403]);
     sender.exchange(b"at last");
     port.stop();
@@ -208,14 +208,14 @@ fn tokens_come_from_the_command_line_a_file_and_the_environment() {
     let mut proxy = Server::start_in(command(&arguments).env("CAROL", "s3cret-c"));
     let status = |proxy: &str, token: &str| {
         let said = refusal(proxy, &["--insecure", "--token", token]);
-        [403, 407, 429].into_iter().find(|status| said.contains(&format!("status {status} "))).unwrap_or_default()
+        [403, 401, 429].into_iter().find(|status| said.contains(&format!("status {status} "))).unwrap_or_default()
     };
     let statuses =
         |proxy: &str| ["s3cret-a", "s3cret-b", "s3cret-c", "s3cret-t", "alice"].map(|token| status(proxy, token));
-    assert_eq!(statuses(&proxy.address), [403, 403, 403, 403, 407]);
+    assert_eq!(statuses(&proxy.address), [403, 403, 403, 403, 401]);
     write("[alice]\nsecret = 's3cret-d'\n");
     assert_eq!(reload(&mut proxy), "event=reloaded");
-    assert_eq!(statuses(&proxy.address), [407, 407, 403, 403, 407]);
+    assert_eq!(statuses(&proxy.address), [401, 401, 403, 403, 401]);
     // An invalid file changes nothing, and the message has no secret.
     write("[alice]\nsecret = 's3cret a'\n");
     let line = reload(&mut proxy);

@@ -8,6 +8,7 @@ use toml_edit::{DocumentMut, Item, Table, TableLike};
 pub(crate) const PORTABLE: &[&str] = &[
     "arrow-array",
     "arrow-schema",
+    "base64",
     "bytes",
     "clap",
     "clap_complete",

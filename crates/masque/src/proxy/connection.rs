@@ -234,9 +234,11 @@ async fn refuse(client: &Client, mut stream: Stream, refused: &RequestRejection)
     let settings = client.shared.settings();
     let status = ProxyStatus { proxy: &settings.name, error: &refused.error, details: &refused.details };
     let mut response = Response::builder().status(refused.status).header(FIELD_NAME, status.to_string());
-    if refused.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
-        response = response.header(header::PROXY_AUTHENTICATE, "Bearer");
-    }
+    response = match refused.status {
+        StatusCode::UNAUTHORIZED => response.header(header::WWW_AUTHENTICATE, request::CHALLENGE),
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED => response.header(header::PROXY_AUTHENTICATE, request::CHALLENGE),
+        _ => response,
+    };
     let Ok(response) = response.body(()) else { return };
     // If the client does not receive the response, no further handling is needed.
     if stream.send_response(response).await.is_ok() {

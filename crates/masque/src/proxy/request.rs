@@ -6,6 +6,8 @@ use crate::proxy::accounts::ClientId;
 use crate::proxy_status::ProxyError;
 use crate::target::{Target, TargetError};
 use crate::template::PathError;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use h3::ext::Protocol;
 use http::{Method, Request, StatusCode, header};
 
@@ -65,7 +67,7 @@ pub(crate) fn read(request: &Request<()>, settings: &configuration::Proxy) -> Re
     if protocol == TunnelProtocol::Udp {
         check_scheme(request)?;
     }
-    let token = check_token(request, &settings.tokens)?;
+    let token = authenticate(request, &settings.tokens, protocol)?;
     let invalid = |reason: TargetError| RequestRejection::request(StatusCode::BAD_REQUEST, reason.to_string());
     let target = match protocol {
         TunnelProtocol::Udp => {
@@ -116,22 +118,50 @@ fn check_scheme(request: &Request<()>) -> Result<(), RequestRejection> {
     Err(RequestRejection::request(StatusCode::BAD_REQUEST, "the scheme is not https"))
 }
 
-/// Returns the token of a request, or `None` if the proxy requires none.
-fn check_token<'a>(request: &Request<()>, tokens: &'a [Token]) -> Result<Option<&'a Token>, RequestRejection> {
+/// Returns the token of a request, or `None` if the proxy requires none. A templated request is for a resource of the proxy
+/// itself, so its credentials are in Authorization (RFC 9110 section 11.6). Proxy-Authorization is accepted as well, because
+/// clients differ. In a CONNECT request, Authorization would be for the target, so only Proxy-Authorization is read (section
+/// 11.7).
+fn authenticate<'a>(
+    request: &Request<()>,
+    tokens: &'a [Token],
+    protocol: TunnelProtocol,
+) -> Result<Option<&'a Token>, RequestRejection> {
     if tokens.is_empty() {
         return Ok(None);
     }
-    let given = request.headers().get(header::PROXY_AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
-    let given = given.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case(b"bearer ")).map(|_| &given[7..]);
-    match given.and_then(|given| Token::find(tokens, given)) {
+    let (fields, status) = match protocol {
+        TunnelProtocol::Udp => (&[header::AUTHORIZATION, header::PROXY_AUTHORIZATION][..], StatusCode::UNAUTHORIZED),
+        TunnelProtocol::Tcp => (&[header::PROXY_AUTHORIZATION][..], StatusCode::PROXY_AUTHENTICATION_REQUIRED),
+    };
+    let mut values = fields.iter().flat_map(|field| request.headers().get_all(field));
+    match values.find_map(|value| holder(value.as_bytes(), tokens)) {
         Some(token) => Ok(Some(token)),
         None => Err(RequestRejection::new(
-            StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+            status,
             ProxyError::RequestDenied,
-            "the request has no valid bearer token",
+            "the request has no valid credentials; expected Bearer with a token, or Basic with its name and the token",
         )),
     }
 }
+
+/// Returns the token in credentials: `Bearer SECRET` (RFC 6750), or `Basic` with name and secret (RFC 7617).
+fn holder<'a>(credentials: &[u8], tokens: &'a [Token]) -> Option<&'a Token> {
+    let space = credentials.iter().position(|byte| *byte == b' ')?;
+    let (scheme, value) = (&credentials[..space], credentials[space..].trim_ascii());
+    if scheme.eq_ignore_ascii_case(b"bearer") {
+        return Token::find(tokens, value);
+    }
+    if !scheme.eq_ignore_ascii_case(b"basic") {
+        return None;
+    }
+    let pair = STANDARD.decode(value).ok()?;
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    Token::find(tokens, &pair[colon + 1..]).filter(|token| token.name.as_bytes() == &pair[..colon])
+}
+
+/// The schemes that the proxy accepts: the value of WWW-Authenticate and Proxy-Authenticate.
+pub(crate) const CHALLENGE: &str = "Bearer realm=\"fullpipe\", Basic realm=\"fullpipe\", charset=\"UTF-8\"";
 
 #[cfg(test)]
 mod tests {
@@ -207,18 +237,37 @@ mod tests {
         assert_eq!(status(&connect("a.example:443"), &udp_only), 501);
     }
 
+    /// Basic credentials of this name and secret.
+    fn basic(pair: &str) -> String {
+        format!("Basic {}", STANDARD.encode(pair))
+    }
+
     #[test]
-    fn request_without_the_token_is_rejected() {
+    fn request_without_valid_credentials_is_rejected() {
         let settings = settings(&["other", "s3cret"]);
-        let with = |value: &str| status(&request(GOOD, &[("proxy-authorization", value)]), &settings);
-        assert_eq!(with("Bearer s3cret"), 200);
-        assert_eq!(with("bearer s3cret"), 200);
-        for wrong in ["Bearer s3cre", "Bearer s3crets", "Bearer ", "Bearer", "Basic s3cret", ""] {
-            assert_eq!(with(wrong), 407, "{wrong}");
+        let with = |field: &str, value: &str| status(&request(GOOD, &[(field, value)]), &settings);
+        let valid = basic("holder of s3cret:s3cret");
+        for field in ["authorization", "proxy-authorization"] {
+            for good in ["Bearer s3cret", "bearer s3cret", "BEARER  s3cret", &*valid] {
+                assert_eq!(with(field, good), 200, "{field}: {good}");
+            }
+            let pairs = ["s3cret", "other:s3cret", "holder of s3cret:other", "holder of s3cret:", ":s3cret"].map(basic);
+            let wrong =
+                ["Bearer s3cre", "Bearer s3crets", "Bearer ", "Bearer", "Basic s3cret", "Basic =", "s3cret", ""];
+            for wrong in wrong.into_iter().chain(pairs.iter().map(String::as_str)) {
+                assert_eq!(with(field, wrong), 401, "{field}: {wrong}");
+            }
         }
-        assert_eq!(status(&request(GOOD, &[]), &settings), 407);
+        assert_eq!(status(&request(GOOD, &[]), &settings), 401);
+        // One of several fields suffices.
+        let both = [("authorization", "Bearer wrong"), ("proxy-authorization", "Bearer s3cret")];
+        assert_eq!(status(&request(GOOD, &both), &settings), 200);
+        // In a CONNECT request, Authorization is for the target.
+        let connect = |field: &str| Request::connect("a.example:443").header(field, "Bearer s3cret").body(()).unwrap();
+        assert_eq!(status(&connect("proxy-authorization"), &settings), 200);
+        assert_eq!(status(&connect("authorization"), &settings), 407);
         // The client has the name and the limits of its token, and the proxy's limits where the token has none.
-        let read = read(&request(GOOD, &[("proxy-authorization", "Bearer other")]), &settings).unwrap();
+        let read = read(&request(GOOD, &[("authorization", "Bearer other")]), &settings).unwrap();
         assert_eq!(read.client, Some(ClientId::Token("holder of other".into())));
         assert_eq!(read.limits, ClientLimits { tunnels: Some(1), rate: Some(6), bytes: None });
     }

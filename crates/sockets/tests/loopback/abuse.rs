@@ -95,7 +95,7 @@ fn requests_beyond_the_limit_or_without_token_are_rejected() {
             settings.tokens = vec![token("alice", "s3cret", ClientLimits::default())];
         });
         let stranger = datagram_client(&certificate, &proxy).await;
-        assert!(matches!(stranger.open(&target(echo.address)).await, Err(Error::Rejected { status: 407, .. })));
+        assert!(matches!(stranger.open(&target(echo.address)).await, Err(Error::Rejected { status: 401, .. })));
         let known = client(&certificate, &proxy, |settings| settings.token = Some("s3cret".into())).await;
         let first = known.open(&target(echo.address)).await.unwrap();
         let second = known.open(&target(echo.address)).await.unwrap();
