@@ -8,6 +8,7 @@ pub mod endpoint;
 mod environment;
 mod files;
 pub mod generated;
+pub mod http2;
 mod icmp;
 mod padded;
 pub mod programs;

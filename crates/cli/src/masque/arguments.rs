@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use fullpipe_masque::configuration::Scheduler;
 use fullpipe_masque::policy::Rule;
 use fullpipe_masque::queue::{DropPolicy, QueueLimit};
-use fullpipe_sockets::programs::ModeChoice;
+use fullpipe_sockets::programs::{HttpVersions, ModeChoice};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Http3Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MasqueCommand {
-    /// Run a proxy over HTTP/3 for UDP (CONNECT-UDP) and TCP (CONNECT)
+    /// Run a proxy over HTTP/3 and HTTP/2 for UDP (CONNECT-UDP) and TCP (CONNECT)
     Proxy(Box<ProxyArguments>),
     /// Forward a local UDP port to a target through a proxy
     Connect(Box<ConnectArguments>),
@@ -60,6 +60,12 @@ pub(crate) struct ProxyArguments {
     /// Permit targets in private, loopback, link-local, documentation and benchmarking ranges
     #[arg(long)]
     pub(crate) allow_private: bool,
+    /// Versions of HTTP to serve: 3 on UDP, 2 on TCP, or both on the same port
+    #[arg(long, value_name = "3|2|3,2", default_value = "3", value_parser = words::http_versions)]
+    pub(crate) http: HttpVersions,
+    /// Require certificates of clients that one of these authorities has signed
+    #[arg(long, value_name = "PEM")]
+    pub(crate) client_ca: Option<PathBuf>,
     /// Reject CONNECT requests, which tunnel TCP
     #[arg(long)]
     pub(crate) udp_only: bool,
@@ -192,6 +198,12 @@ pub(crate) struct ConnectArguments {
     pub(crate) mode: ModeChoice,
     #[command(flatten)]
     pub(crate) trusted: TrustArguments,
+    /// Certificate chain of this client, for a proxy that requires one
+    #[arg(long, value_name = "PEM", requires = "client_key")]
+    pub(crate) client_cert: Option<PathBuf>,
+    /// Private key of this client
+    #[arg(long, value_name = "PEM", requires = "client_cert")]
+    pub(crate) client_key: Option<PathBuf>,
     /// Name in the proxy's certificate [default: the template's host]
     #[arg(long, value_name = "NAME")]
     pub(crate) server_name: Option<String>,

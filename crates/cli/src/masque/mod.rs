@@ -33,7 +33,7 @@ pub(crate) use loopback::{describe, measure};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,6 +91,10 @@ fn identity(arguments: &ServerIdentity) -> Result<tls::ServerCredentials, Failur
     }
 }
 
+fn client_identity((chain, key): (PathBuf, PathBuf)) -> tls::ServerCredentials {
+    tls::ServerCredentials::Files { chain, key }
+}
+
 fn template(text: &str) -> Result<Template, Failure> {
     Template::parse(text).map_err(|error| Failure::usage(format!("{text}: {error}")))
 }
@@ -116,7 +120,7 @@ pub(crate) fn check_configuration(file: &Path) -> Result<(), Failure> {
     let in_file = |error: &dyn Display| Failure::usage(format!("{}: {error}", file.display()));
     let options = options_of(configuration_file::arguments(file), in_file)?;
     settings::warn_of_mtu(options.settings.tunnel.mtu);
-    tls::server_config(&options.identity).map_err(|error| in_file(&error))?;
+    tls::server_configs(&options.identity, options.client_ca.as_deref()).map_err(|error| in_file(&error))?;
     Ok(())
 }
 
@@ -181,6 +185,8 @@ fn proxy_options(arguments: &ProxyArguments) -> Result<programs::ProxyOptions, F
     Ok(programs::ProxyOptions {
         listen: arguments.listen,
         identity: identity(&arguments.identity)?,
+        http: arguments.http,
+        client_ca: arguments.client_ca.clone(),
         metrics: arguments.metrics,
         drain: arguments.drain,
         control: settings::tunnel_control(&arguments.control.congestion, &arguments.control)?,
@@ -236,6 +242,7 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
         target,
         listen: arguments.listen,
         trust: trust(&arguments.trusted),
+        identity: arguments.client_cert.clone().zip(arguments.client_key.clone()).map(client_identity),
         server_name: arguments.server_name.clone(),
         control: settings::tunnel_control(&arguments.control.congestion, &arguments.control)?,
         mode: arguments.mode,

@@ -6,7 +6,7 @@ use fullpipe_masque::configuration::{MIN_MTU, Mode, Scheduler};
 use fullpipe_masque::policy::Rule;
 use fullpipe_masque::queue::{DropPolicy, QueueLimit};
 use fullpipe_masque::settings::{DROP_POLICIES, MODES, SCHEDULERS};
-use fullpipe_sockets::programs::ModeChoice;
+use fullpipe_sockets::programs::{HttpVersions, ModeChoice};
 use std::time::Duration;
 
 /// Parses a queue limit: `250kB`, `100ms` or `none`.
@@ -97,6 +97,16 @@ pub(super) fn scheduler(text: &str) -> Result<Scheduler, String> {
 /// Parses a rule of the target policy.
 pub(super) fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: fullpipe_masque::policy::RuleError| error.to_string())
+}
+
+/// Parses `3`, `2` or both.
+pub(super) fn http_versions(text: &str) -> Result<HttpVersions, String> {
+    match text {
+        "3" => Ok(HttpVersions { http2: false, http3: true }),
+        "2" => Ok(HttpVersions { http2: true, http3: false }),
+        "3,2" | "2,3" => Ok(HttpVersions { http2: true, http3: true }),
+        _ => Err("expected 3, 2 or 3,2".into()),
+    }
 }
 
 /// Parses `datagram`, `stream` or `auto`.

@@ -242,6 +242,78 @@ fn tokens_come_from_the_command_line_a_file_and_the_environment() {
     }
 }
 
+#[test]
+fn http_versions_select_the_sockets_of_the_proxy() {
+    for (versions, tcp, udp) in [("3", false, true), ("2", true, false), ("3,2", true, true)] {
+        let here = ["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--http", versions];
+        let proxy = Server::start(&here);
+        // The ports have the same number.
+        let stream = TcpStream::connect(&proxy.address);
+        assert_eq!(stream.is_ok(), tcp, "{versions}");
+        if let Ok(mut stream) = stream {
+            // This is not TLS.
+            stream.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("it listens");
+            stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+        assert_eq!(UdpSocket::bind(&proxy.address).is_err(), udp, "{versions}");
+        if udp {
+            assert!(refusal(&proxy.address, &["--insecure"]).contains("403"), "{versions}");
+        }
+        proxy.stop();
+    }
+    let output = command(&["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--http", "1"]).output();
+    assert!(errors(&output.expect("it starts")).contains("expected 3, 2 or 3,2"));
+}
+
+#[test]
+fn proxy_with_client_ca_accepts_only_clients_with_a_certificate() {
+    let (folder, target) = (folder("client-ca"), echo());
+    let other = self::folder("other-client-ca");
+    for folder in [&folder, &other] {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut authority = rcgen::CertificateParams::new(Vec::<String>::new()).expect("no names");
+        authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let certificate = authority.self_signed(&key).expect("a certificate");
+        std::fs::write(folder.join("ca.pem"), certificate.pem()).expect("a file");
+        let client = rcgen::KeyPair::generate().expect("a key");
+        let parameters = rcgen::CertificateParams::new(vec!["client.example".into()]).expect("a name");
+        let signed = parameters.signed_by(&client, &rcgen::Issuer::new(authority, key)).expect("a certificate");
+        std::fs::write(folder.join("client.pem"), signed.pem()).expect("a file");
+        std::fs::write(folder.join("client-key.pem"), client.serialize_pem()).expect("a file");
+    }
+    let ca = folder.join("ca.pem");
+    let here = ["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--allow-private", "--client-ca"];
+    let proxy = Server::start(&[&here[..], &[text(&ca)]].concat());
+    let via = template(&proxy.address);
+    let attempt = |folder: Option<&Path>| {
+        let files = folder.map(|folder| [folder.join("client.pem"), folder.join("client-key.pem")]);
+        let mut arguments =
+            vec!["masque", "connect", "--template", &via, "--target", &target, "--listen", "127.0.0.1:0", "--insecure"];
+        if let Some([certificate, key]) = &files {
+            arguments.extend(["--client-cert", text(certificate), "--client-key", text(key)]);
+        }
+        arguments.into_iter().map(String::from).collect::<Vec<_>>()
+    };
+    for wrong in [None, Some(&*other)] {
+        let arguments = attempt(wrong);
+        let output = command(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+    }
+    let arguments = attempt(Some(&folder));
+    let port = Server::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    Sender::new(&port).exchange(b"payload");
+    port.stop();
+    proxy.stop();
+    let key = folder.join("client-key.pem");
+    let output = command(&[&here[..], &[text(&key)]].concat()).output().expect("it starts");
+    let said = errors(&output);
+    assert!(
+        output.status.code() == Some(2) && said.contains("client-key.pem: the file contains no certificate"),
+        "{said}"
+    );
+}
+
 /// RFC 9298 section 3.1 and RFC 9209: a request that the proxy rejects has a status and Proxy-Status. An open tunnel ends
 /// with H3_CONNECT_ERROR (RFC 9114 section 4.4) without them, so the client describes the code.
 #[test]

@@ -16,6 +16,7 @@ pub(crate) const PORTABLE: &[&str] = &[
     "csv",
     "epaint_default_fonts",
     "futures-util",
+    "h2",
     "h3",
     "hdrhistogram",
     "http",
@@ -42,6 +43,7 @@ pub(crate) const PORTABLE: &[&str] = &[
     "svg2pdf",
     "tempfile",
     "tokio",
+    "tokio-rustls",
     "toml_edit",
     "x25519-dalek",
 ];

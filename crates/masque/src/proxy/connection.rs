@@ -18,6 +18,7 @@ use crate::transport::{self, BidiStream, StreamEnd, StreamHandle, StreamHandles,
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use h3::error::{ConnectionError, StreamError};
+use h3::ext::Protocol;
 use h3::server::{RequestResolver, RequestStream};
 use http::{Request, Response, StatusCode, header};
 use std::future::{Future, IntoFuture, pending, poll_fn};
@@ -172,7 +173,8 @@ async fn answer(client: &Arc<Client>, request: &Request<()>, stream: Stream, han
         }
     });
     let admission = pin!(async {
-        let request = request::read(request, &client.shared.settings())?;
+        let protocol = request.extensions().get::<Protocol>().map(Protocol::as_str);
+        let request = request::read(request, protocol, &client.shared.settings())?;
         let admission = admission::admit(&client.shared, client.address, &request).await?;
         Ok::<_, RequestRejection>((request.target, admission))
     });
@@ -186,23 +188,22 @@ async fn answer(client: &Arc<Client>, request: &Request<()>, stream: Stream, han
             drop(permit);
         }
         Either::Left((Err(refused), _)) => {
-            let target = match request.uri().path_and_query() {
-                Some(path) => path.path(),
-                None => request.uri().authority().map_or("", |authority| authority.as_str()),
-            };
-            log_refusal(client, refused.status.as_u16(), target, &refused.details);
+            let (status, target) = (refused.status.as_u16(), request::target_of(request));
+            log_refusal(&client.shared, client.address, status, target, &refused.details);
             refuse(client, stream, &refused).await;
         }
         Either::Right(((), _)) => {
             ending.abort(code::REQUEST_CANCELLED);
-            log_refusal(client, 0, request.uri().path(), "the client cancelled the request");
+            let target = request::target_of(request);
+            log_refusal(&client.shared, client.address, 0, target, "the client cancelled the request");
         }
     }
 }
 
-fn log_refusal(client: &Client, status: u16, target: &str, reason: &str) {
-    client.shared.metrics.requests_refused_total.add(1);
-    client.shared.log.log_event(&Event::RequestRejected { client: client.address, status, target, reason });
+/// Counts and logs a request that was rejected.
+pub(super) fn log_refusal(shared: &ProxyState, client: SocketAddr, status: u16, target: &str, reason: &str) {
+    shared.metrics.requests_refused_total.add(1);
+    shared.log.log_event(&Event::RequestRejected { client, status, target, reason });
 }
 
 /// Responds to a CONNECT request and serves its tunnel until it ends.
@@ -230,16 +231,21 @@ async fn serve_tcp(
     shared.log.log_event(&Event::TunnelClosure { client: client.address, target: &target, reason: &end.reason });
 }
 
-async fn refuse(client: &Client, mut stream: Stream, refused: &RequestRejection) {
-    let settings = client.shared.settings();
+/// Returns the response to a rejected request.
+pub(super) fn rejection(shared: &ProxyState, refused: &RequestRejection) -> Option<Response<()>> {
+    let settings = shared.settings();
     let status = ProxyStatus { proxy: &settings.name, error: &refused.error, details: &refused.details };
-    let mut response = Response::builder().status(refused.status).header(FIELD_NAME, status.to_string());
-    response = match refused.status {
+    let response = Response::builder().status(refused.status).header(FIELD_NAME, status.to_string());
+    let response = match refused.status {
         StatusCode::UNAUTHORIZED => response.header(header::WWW_AUTHENTICATE, request::CHALLENGE),
         StatusCode::PROXY_AUTHENTICATION_REQUIRED => response.header(header::PROXY_AUTHENTICATE, request::CHALLENGE),
         _ => response,
     };
-    let Ok(response) = response.body(()) else { return };
+    response.body(()).ok()
+}
+
+async fn refuse(client: &Client, mut stream: Stream, refused: &RequestRejection) {
+    let Some(response) = rejection(&client.shared, refused) else { return };
     // If the client does not receive the response, no further handling is needed.
     if stream.send_response(response).await.is_ok() {
         let _ = stream.finish().await;

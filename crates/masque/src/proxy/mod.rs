@@ -8,6 +8,7 @@ mod connection;
 mod drain;
 mod egress;
 mod end;
+mod exchange;
 mod relay;
 mod request;
 mod tcp;
@@ -15,12 +16,14 @@ mod tcp;
 use crate::access::{ClientLimits, Token};
 use crate::configuration;
 use crate::environment::Environment;
+pub use crate::halves::{ReadHalf, WriteHalf};
 use crate::log::EventLogger;
 use crate::metrics::{Counter, Metrics};
 use crate::policy::Policy;
 use accounts::Accounts;
 use drain::Drain;
 use egress::Egress;
+pub use exchange::{ConnectionSlot, Exchange};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A proxy that can serve endpoints.
@@ -33,8 +36,10 @@ pub(crate) struct ProxyState {
     settings: RwLock<Arc<configuration::Proxy>>,
     pub(crate) log: Arc<dyn EventLogger>,
     pub(crate) metrics: Arc<Metrics>,
-    /// The addresses from which the tunnels send to their targets.
+    /// The addresses from which the UDP tunnels send to their targets.
     pub(crate) egress: Egress,
+    /// The addresses from which the TCP tunnels are connected to their targets.
+    pub(crate) tcp_egress: Egress,
     pub(crate) accounts: Accounts,
     pub(crate) drain: Drain,
 }
@@ -61,6 +66,7 @@ impl Proxy {
             log,
             metrics,
             egress: Egress::default(),
+            tcp_egress: Egress::default(),
             accounts: Accounts::default(),
             drain: Drain::default(),
         }))

@@ -8,7 +8,6 @@ use crate::target::{Target, TargetError};
 use crate::template::PathError;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use h3::ext::Protocol;
 use http::{Method, Request, StatusCode, header};
 
 /// Rejection of a request.
@@ -57,13 +56,25 @@ pub(crate) struct TunnelRequest {
     pub(crate) limits: ClientLimits,
 }
 
-/// Parses a request.
+/// The text of a request's target, as far as it can be logged without parsing.
+pub(crate) fn target_of(request: &Request<()>) -> &str {
+    match request.uri().path_and_query() {
+        Some(path) => path.path(),
+        None => request.uri().authority().map_or("", |authority| authority.as_str()),
+    }
+}
+
+/// Parses a request. `protocol` is the value of `:protocol`, if there is one.
 ///
 /// # Errors
 /// If it is neither a CONNECT-UDP request for this proxy's template (RFC 9298 section 3.4) nor a CONNECT request, or the
 /// client is not authorized.
-pub(crate) fn read(request: &Request<()>, settings: &configuration::Proxy) -> Result<TunnelRequest, RequestRejection> {
-    let protocol = check_method(request)?;
+pub(crate) fn read(
+    request: &Request<()>,
+    protocol: Option<&str>,
+    settings: &configuration::Proxy,
+) -> Result<TunnelRequest, RequestRejection> {
+    let protocol = check_method(request, protocol)?;
     if protocol == TunnelProtocol::Udp {
         check_scheme(request)?;
     }
@@ -93,15 +104,15 @@ pub(crate) fn read(request: &Request<()>, settings: &configuration::Proxy) -> Re
     Ok(TunnelRequest { protocol, target, client: token.map(|token| ClientId::Token(token.name.clone())), limits })
 }
 
-fn check_method(request: &Request<()>) -> Result<TunnelProtocol, RequestRejection> {
+fn check_method(request: &Request<()>, protocol: Option<&str>) -> Result<TunnelProtocol, RequestRejection> {
     if request.method() != Method::CONNECT {
         return Err(RequestRejection::request(
             StatusCode::METHOD_NOT_ALLOWED,
             "the method is not supported; expected CONNECT",
         ));
     }
-    match request.extensions().get::<Protocol>() {
-        Some(&Protocol::CONNECT_UDP) => Ok(TunnelProtocol::Udp),
+    match protocol {
+        Some("connect-udp") => Ok(TunnelProtocol::Udp),
         None => Ok(TunnelProtocol::Tcp),
         Some(_) => Err(RequestRejection::request(
             StatusCode::NOT_IMPLEMENTED,
@@ -167,6 +178,7 @@ pub(crate) const CHALLENGE: &str = "Bearer realm=\"fullpipe\", Basic realm=\"ful
 mod tests {
     use super::*;
     use crate::template::Template;
+    use h3::ext::Protocol;
 
     fn settings(secrets: &[&str]) -> configuration::Proxy {
         let template = Template::well_known("proxy.example").unwrap();
@@ -183,6 +195,12 @@ mod tests {
             builder = builder.header(*name, *value);
         }
         builder.body(()).unwrap()
+    }
+
+    /// Parses a request of HTTP/3.
+    fn read(request: &Request<()>, settings: &configuration::Proxy) -> Result<TunnelRequest, RequestRejection> {
+        let protocol = request.extensions().get::<Protocol>().map(Protocol::as_str);
+        super::read(request, protocol, settings)
     }
 
     const GOOD: &str = "/.well-known/masque/udp/192.0.2.1/443/";

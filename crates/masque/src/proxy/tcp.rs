@@ -105,6 +105,10 @@ pub(super) async fn relay(
     stopped: impl Future<Output = ()> + Send,
     ending: &StreamEnd,
 ) -> End {
+    let egress = socket.local_address().ok();
+    if let Some(address) = egress {
+        shared.tcp_egress.add(address);
+    }
     let tunnel = Tunnel { shared, socket, usage, begin: shared.environment.now(), active: AtomicU64::new(0) };
     let tunnel = &tunnel;
     let mut parts: FuturesUnordered<std::pin::Pin<Box<dyn Future<Output = Option<End>> + Send + '_>>> =
@@ -126,6 +130,9 @@ pub(super) async fn relay(
             None => break End::new(None, "no task"),
         }
     };
+    if let Some(address) = egress {
+        shared.tcp_egress.remove(address);
+    }
     if end.is_error() {
         socket.reset();
     }
@@ -209,9 +216,14 @@ impl Tunnel<'_> {
     /// Relays the target's data to the client. Returns `None` after a regular end.
     async fn down(&self, mut write: impl WriteHalf, ending: &StreamEnd) -> Option<End> {
         loop {
-            let piece = match poll_fn(|context| self.socket.poll_read(context)).await {
-                Ok(piece) => piece,
-                Err(error) => return Some(End::socket(&error).told(ending)),
+            let read = poll_fn(|context| match write.poll_stopped(context) {
+                Poll::Ready(()) => Poll::Ready(None),
+                Poll::Pending => self.socket.poll_read(context).map(Some),
+            });
+            let piece = match read.await {
+                Some(Ok(piece)) => piece,
+                Some(Err(error)) => return Some(End::socket(&error).told(ending)),
+                None => return Some(End::new(code::REQUEST_CANCELLED, "the client reset the stream").told(ending)),
             };
             if piece.is_empty() {
                 break;

@@ -9,6 +9,7 @@ mod house;
 mod attacker;
 mod control;
 mod floods;
+mod http2;
 mod requests;
 mod responses;
 mod shutdown;
