@@ -1,5 +1,6 @@
 //! Settings of proxy, client and tunnel, with their defaults.
 
+use crate::access::{ClientLimits, Token};
 use crate::policy::{OwnAddresses, Policy};
 use crate::queue::{DropPolicy, QueueLimit};
 use crate::template::Template;
@@ -148,8 +149,13 @@ pub struct Proxy {
     pub policy: Policy,
     /// Addresses of the proxy itself, which are no targets.
     pub own: OwnAddresses,
-    /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`; `None` if no authorization is required.
-    pub token: Option<String>,
+    /// Tokens, one of which clients must send in Authorization or Proxy-Authorization, as `Bearer` or `Basic`. If there are
+    /// none, no authorization is required.
+    pub tokens: Vec<Token>,
+    /// Whether the proxy accepts CONNECT requests, which tunnel TCP.
+    pub tcp: bool,
+    /// Limits of each client, where its token has none.
+    pub client_limits: ClientLimits,
     /// Maximum number of concurrent connections.
     pub max_connections: u64,
     /// Maximum number of concurrent requests on all connections.
@@ -175,7 +181,9 @@ impl Proxy {
             name: "fullpipe".into(),
             policy: Policy::default(),
             own: OwnAddresses::default(),
-            token: None,
+            tokens: Vec::new(),
+            tcp: true,
+            client_limits: ClientLimits::default(),
             max_connections: 1000,
             max_requests: 10_000,
             max_requests_per_connection: 1000,

@@ -39,6 +39,16 @@ pub trait Environment: Send + Sync + Debug + 'static {
     /// Returns the host's error: no route, or no file descriptors left.
     fn connect(&self, peer: SocketAddr) -> io::Result<Arc<dyn ConnectedSocket>>;
 
+    /// Opens a TCP connection to `peer`.
+    ///
+    /// # Errors
+    /// Returns the host's error: connection refused, no route, or no file descriptors left. It is
+    /// [`io::ErrorKind::Unsupported`] in an environment without TCP.
+    fn connect_stream(&self, peer: SocketAddr) -> BoxFuture<io::Result<Arc<dyn ConnectedStream>>> {
+        let _ = peer;
+        Box::pin(async { Err(io::ErrorKind::Unsupported.into()) })
+    }
+
     /// Resolves a name to addresses in order of preference; the list is never empty.
     ///
     /// # Errors
@@ -100,6 +110,36 @@ pub trait ConnectedSocket: Send + Sync + Debug + 'static {
     }
 
     /// The local address of this socket.
+    ///
+    /// # Errors
+    /// Returns the host's error.
+    fn local_address(&self) -> io::Result<SocketAddr>;
+}
+
+/// A TCP connection. At any time, at most one task waits to read and one to write.
+pub trait ConnectedStream: Send + Sync + Debug + 'static {
+    /// Returns the next data, which is empty after the peer's FIN, or waits.
+    ///
+    /// # Errors
+    /// Returns the network's error, such as [`io::ErrorKind::ConnectionReset`].
+    fn poll_read(&self, context: &mut Context<'_>) -> Poll<io::Result<Bytes>>;
+
+    /// Writes data from its beginning, at least one byte, or waits. Returns the number of bytes written.
+    ///
+    /// # Errors
+    /// As for [`ConnectedStream::poll_read`].
+    fn poll_write(&self, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>>;
+
+    /// Sends FIN after the data written so far.
+    ///
+    /// # Errors
+    /// If the connection no longer exists.
+    fn finish(&self) -> io::Result<()>;
+
+    /// Causes the connection to be reset, not closed, when this value is dropped.
+    fn reset(&self);
+
+    /// The local address of this connection.
     ///
     /// # Errors
     /// Returns the host's error.

@@ -8,6 +8,7 @@ use crate::outbox::SendQueues;
 use crate::transport::{RecvStream, SendStream};
 use bytes::{Buf, Bytes, BytesMut};
 use h3::error::StreamError;
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::task::{Context, Poll};
@@ -19,18 +20,33 @@ const COALESCED_BYTES: u64 = 32 << 10;
 const BATCH: usize = 64;
 
 /// The payload of DATA frames, in the chunks in which it arrives.
-pub(crate) trait ReadHalf: Send {
+pub trait ReadHalf: Send {
+    /// Reason why the stream failed.
+    type Error: fmt::Display + Send;
+
     /// Returns the next chunk, or `None` at the end of the stream.
-    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>>;
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Self::Error>>;
 
     /// Whether a field section, not the end of the stream, caused the last `None`.
     fn has_trailers(&mut self, context: &mut Context<'_>) -> bool;
 }
 
 /// Sends DATA frames.
-pub(crate) trait WriteHalf: Send {
-    /// Completes when the QUIC connection has accepted the frame.
-    fn write(&mut self, data: Bytes) -> impl Future<Output = Result<(), StreamError>> + Send;
+pub trait WriteHalf: Send {
+    /// Reason why the stream failed.
+    type Error: fmt::Display + Send;
+
+    /// Completes when the connection has accepted the data.
+    fn write(&mut self, data: Bytes) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Ends the stream after the data written so far.
+    fn finish(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Completes when the peer refuses further data. Waits if this is reported in another way.
+    fn poll_stopped(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let _ = context;
+        Poll::Pending
+    }
 }
 
 fn whole(piece: Option<impl Buf>) -> Option<Bytes> {
@@ -38,6 +54,8 @@ fn whole(piece: Option<impl Buf>) -> Option<Bytes> {
 }
 
 impl ReadHalf for h3::server::RequestStream<RecvStream, Bytes> {
+    type Error = StreamError;
+
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
         self.poll_recv_data(context).map_ok(whole)
     }
@@ -48,6 +66,8 @@ impl ReadHalf for h3::server::RequestStream<RecvStream, Bytes> {
 }
 
 impl ReadHalf for h3::client::RequestStream<RecvStream, Bytes> {
+    type Error = StreamError;
+
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
         self.poll_recv_data(context).map_ok(whole)
     }
@@ -58,14 +78,26 @@ impl ReadHalf for h3::client::RequestStream<RecvStream, Bytes> {
 }
 
 impl WriteHalf for h3::server::RequestStream<SendStream, Bytes> {
+    type Error = StreamError;
+
     fn write(&mut self, data: Bytes) -> impl Future<Output = Result<(), StreamError>> + Send {
         self.send_data(data)
+    }
+
+    fn finish(&mut self) -> impl Future<Output = Result<(), StreamError>> + Send {
+        self.finish()
     }
 }
 
 impl WriteHalf for h3::client::RequestStream<SendStream, Bytes> {
+    type Error = StreamError;
+
     fn write(&mut self, data: Bytes) -> impl Future<Output = Result<(), StreamError>> + Send {
         self.send_data(data)
+    }
+
+    fn finish(&mut self) -> impl Future<Output = Result<(), StreamError>> + Send {
+        self.finish()
     }
 }
 
@@ -77,7 +109,7 @@ pub(crate) trait PayloadSink: Send + Sync {
 
 /// How the reading of a stream ended.
 #[derive(Debug)]
-pub(crate) enum ReadOutcome {
+pub(crate) enum ReadOutcome<E> {
     /// The peer finished the stream between two capsules.
     Finished,
     /// The peer finished the stream within a capsule.
@@ -88,13 +120,17 @@ pub(crate) enum ReadOutcome {
     /// 4.4).
     Trailers,
     /// The stream or the connection was lost.
-    Stream(StreamError),
+    Stream(E),
     /// The sink failed.
     Sink(io::Error),
 }
 
 /// Reads capsules and passes the UDP payloads to `sink` until the stream ends.
-pub(crate) async fn read_capsules(half: &mut impl ReadHalf, sink: &impl PayloadSink, metrics: &Metrics) -> ReadOutcome {
+pub(crate) async fn read_capsules<R: ReadHalf>(
+    half: &mut R,
+    sink: &impl PayloadSink,
+    metrics: &Metrics,
+) -> ReadOutcome<R::Error> {
     let mut decoder = capsule::Decoder::default();
     let mut payloads = Vec::new();
     loop {
@@ -130,12 +166,12 @@ pub(crate) async fn read_capsules(half: &mut impl ReadHalf, sink: &impl PayloadS
 }
 
 /// Writes the payloads of `outbox` as capsules until the stream accepts no more.
-pub(crate) async fn write_capsules(
-    half: &mut impl WriteHalf,
+pub(crate) async fn write_capsules<W: WriteHalf>(
+    half: &mut W,
     outbox: &SendQueues,
     coalesce: bool,
     environment: &dyn Environment,
-) -> StreamError {
+) -> W::Error {
     let mut payloads = Vec::with_capacity(BATCH);
     let count = if coalesce { BATCH } else { 1 };
     loop {

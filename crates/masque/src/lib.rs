@@ -6,6 +6,7 @@
 //! [`queue`]. In the upper layer, tasks drive the QUIC stack (noq) and HTTP/3 (h3, through the adapter in
 //! [`transport`]).
 
+pub mod access;
 pub mod capsule;
 pub mod client;
 pub mod configuration;

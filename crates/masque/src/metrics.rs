@@ -62,12 +62,16 @@ metrics! {
     requests_open "gauge" "Tunnels that are open.",
     requests_total "counter" "Requests that were read.",
     requests_refused_total "counter" "Requests that were refused.",
+    tcp_tunnels_total "counter" "TCP tunnels that were opened.",
+    tcp_bytes_to_target_total "counter" "Bytes sent to targets in TCP tunnels.",
+    tcp_bytes_from_target_total "counter" "Bytes received from targets in TCP tunnels.",
     payloads_to_target_total "counter" "UDP payloads sent towards targets.",
     bytes_to_target_total "counter" "Bytes of UDP payloads sent towards targets.",
     payloads_from_target_total "counter" "UDP payloads received from targets.",
     bytes_from_target_total "counter" "Bytes of UDP payloads received from targets.",
     dropped_too_large_total "counter" "Payloads dropped because they exceed the maximum size of a datagram or of the path.",
     dropped_queue_total "counter" "Payloads dropped because a queue was full or their queueing delay exceeded the limit.",
+    dropped_rate_total "counter" "Payloads dropped because their client exceeded its rate or its bytes.",
     dropped_memory_total "counter" "Payloads dropped because the limit of all queues together was reached.",
     dropped_busy_total "counter" "Payloads towards a target dropped because the socket's send buffer was full.",
     datagrams_unknown_total "counter" "HTTP datagrams with an unknown request or context.",
@@ -89,6 +93,6 @@ mod tests {
         let text = metrics.render();
         assert!(text.contains("# TYPE fullpipe_masque_requests_total counter\nfullpipe_masque_requests_total 3\n"));
         assert!(text.contains("# TYPE fullpipe_masque_queued_bytes gauge\nfullpipe_masque_queued_bytes 5\n"));
-        assert_eq!(text.lines().count(), 19 * 3);
+        assert_eq!(text.lines().count(), 23 * 3);
     }
 }

@@ -11,12 +11,15 @@
 //!
 //! A name is first resolved, and then its addresses are checked. The proxy connects to the checked address.
 //!
-//! Rules change these defaults. The most specific matching rule applies. A name precedes an address range, and a longer
-//! prefix precedes a shorter one. A rule with a port precedes a rule without one. In a tie, the target is denied.
+//! Rules change these defaults. The most specific matching rule applies. A name precedes the names below a domain
+//! (`*.example.org`), a longer domain precedes a shorter one, these precede an address range, a longer prefix precedes a
+//! shorter one, and `*`, which is every target, comes last. For the same subject, fewer ports precede more ports. In a tie,
+//! the target is denied.
 
 use crate::target::{Host, Target};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// Access policy of a proxy.
@@ -31,17 +34,26 @@ pub struct Policy {
     pub allow_private: bool,
 }
 
-/// An address range or a name, with an optional port.
+/// An address range, a name, the names below a domain, or every target; with optional ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     subject: Subject,
-    port: Option<u16>,
+    ports: RangeInclusive<u16>,
 }
+
+/// The ports of a rule without a port.
+const ALL_PORTS: RangeInclusive<u16> = 0..=u16::MAX;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Subject {
-    Range { base: u128, prefix: u32 },
+    Range {
+        base: u128,
+        prefix: u32,
+    },
     Name(String),
+    /// Names that end with this text, which begins with a dot.
+    Below(String),
+    Any,
 }
 
 /// Error: the text is not a valid rule.
@@ -52,7 +64,8 @@ impl fmt::Display for RuleError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "invalid rule \"{}\"; expected CIDR, HOST, CIDR:PORT or HOST:PORT (IPv6 with a port in brackets)",
+            "invalid rule \"{}\"; expected CIDR, HOST, *.DOMAIN or *, each optionally with :PORT or :PORT-PORT (IPv6 then in \
+             brackets)",
             self.0
         )
     }
@@ -63,7 +76,8 @@ impl std::error::Error for RuleError {}
 impl FromStr for Rule {
     type Err = RuleError;
 
-    /// Parses `CIDR`, `HOST`, `CIDR:PORT` or `HOST:PORT`; IPv6 needs brackets if a port follows: `[2001:db8::/32]:443`.
+    /// Parses `CIDR`, `HOST`, `*.DOMAIN` or `*`, which `:PORT` or `:PORT-PORT` may follow. IPv6 then needs brackets:
+    /// `[2001:db8::/32]:443`.
     fn from_str(text: &str) -> Result<Rule, RuleError> {
         let error = || RuleError(text.into());
         let (subject, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -74,19 +88,32 @@ impl FromStr for Rule {
                 _ => (text, None),
             },
         };
-        let port = match port {
-            Some(port) => Some(Target::new("x", port).map_err(|_| error())?.port),
-            None => None,
+        let ports = match port {
+            Some(text) => ports(text).ok_or_else(error)?,
+            None => ALL_PORTS,
         };
-        let subject = match subject.split_once('/') {
-            Some((address, prefix)) => range(address, Some(prefix)).ok_or_else(error)?,
-            None => match Host::new(subject).map_err(|_| error())? {
+        let subject = match (subject.split_once('/'), subject.strip_prefix("*.")) {
+            (Some((address, prefix)), _) => range(address, Some(prefix)).ok_or_else(error)?,
+            (None, Some(domain)) => match Host::new(domain) {
+                Ok(Host::Name(name)) => Subject::Below(format!(".{name}")),
+                _ => return Err(error()),
+            },
+            (None, None) if subject == "*" => Subject::Any,
+            (None, None) => match Host::new(subject).map_err(|_| error())? {
                 Host::Address(_) => range(subject, None).ok_or_else(error)?,
                 Host::Name(name) => Subject::Name(name),
             },
         };
-        Ok(Rule { subject, port })
+        Ok(Rule { subject, ports })
     }
+}
+
+/// Parses `PORT` or `PORT-PORT`.
+fn ports(text: &str) -> Option<RangeInclusive<u16>> {
+    let port = |text: &str| Target::new("x", text).ok().map(|target| target.port);
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (port(first)?, port(last)?);
+    (first <= last).then_some(first..=last)
 }
 
 fn range(address: &str, prefix: Option<&str>) -> Option<Subject> {
@@ -114,18 +141,40 @@ fn mask(prefix: u32) -> u128 {
     u128::MAX.checked_shl(128 - prefix).unwrap_or(0)
 }
 
+/// Specificity of a rule: of its subject and of its ports.
+type Specificity = (u32, u16);
+
 impl Rule {
-    /// The specificity of this rule for the target; `None` if the rule does not match.
-    fn matches(&self, target: &Target, address: IpAddr) -> Option<(u32, bool)> {
-        if self.port.is_some_and(|port| port != target.port) {
+    /// The specificity of this rule for the target; `None` if the rule does not match. Without an address, a range is
+    /// assumed to match.
+    fn matches(&self, target: &Target, address: Option<IpAddr>) -> Option<Specificity> {
+        if !self.ports.contains(&target.port) {
             return None;
         }
-        let width = match &self.subject {
-            Subject::Range { base, prefix } => ((number(address) ^ base) & mask(*prefix) == 0).then_some(*prefix)?,
-            Subject::Name(name) => matches!(&target.host, Host::Name(host) if host == name).then_some(u32::MAX)?,
+        let width = match (&self.subject, &target.host) {
+            (Subject::Range { base, prefix }, _) => {
+                let is_within = |address| (number(address) ^ base) & mask(*prefix) == 0;
+                address.is_none_or(is_within).then_some(1 + *prefix)?
+            }
+            (Subject::Name(name), Host::Name(host)) => (host == name).then_some(u32::MAX)?,
+            // A name has at most 253 characters.
+            (Subject::Below(domain), Host::Name(host)) => {
+                host.ends_with(domain.as_str()).then_some(1000 + domain.len() as u32)?
+            }
+            (Subject::Name(_) | Subject::Below(_), Host::Address(_)) => return None,
+            (Subject::Any, _) => 0,
         };
-        Some((width, self.port.is_some()))
+        Some((width, u16::MAX - (self.ports.end() - self.ports.start())))
     }
+}
+
+/// The specificity of the most specific rule that matches.
+fn best<'a>(
+    rules: impl IntoIterator<Item = &'a Rule>,
+    target: &Target,
+    address: Option<IpAddr>,
+) -> Option<Specificity> {
+    rules.into_iter().filter_map(|rule| rule.matches(target, address)).max()
 }
 
 /// Reason why a target is denied.
@@ -135,6 +184,8 @@ pub enum PolicyRejection {
     NonPublicAddress(&'static str),
     /// A rule denies the target.
     DeniedByRule,
+    /// The target is TCP port 25, and no rule permits it.
+    MailPort,
     /// The target is a socket on which the proxy listens.
     OwnListener,
     /// The target's address belongs to the proxy's host, or is given as its public address.
@@ -148,6 +199,9 @@ impl fmt::Display for PolicyRejection {
                 write!(formatter, "{kind} addresses are not permitted as targets")
             }
             PolicyRejection::DeniedByRule => formatter.write_str("a rule denies the target"),
+            PolicyRejection::MailPort => {
+                formatter.write_str("TCP port 25 is permitted only by a rule with this port, against unsolicited mail")
+            }
             PolicyRejection::OwnListener => formatter.write_str("the target is the proxy itself"),
             PolicyRejection::OwnAddress => formatter.write_str("the target's address is one of the proxy's host"),
         }
@@ -157,7 +211,27 @@ impl fmt::Display for PolicyRejection {
 impl Policy {
     /// Whether a rule, not only the defaults, permits an address of a target.
     fn has_allowing_rule(&self, target: &Target, address: IpAddr) -> bool {
-        self.allow.iter().any(|rule| rule.matches(target, address).is_some())
+        best(&self.allow, target, Some(address)).is_some()
+    }
+
+    /// Checks a target before its name is resolved.
+    ///
+    /// # Errors
+    /// Returns the reason if a rule denies the target, whatever its address is.
+    pub fn check_name(&self, target: &Target) -> Result<(), PolicyRejection> {
+        let regardless = self.deny.iter().filter(|rule| !matches!(rule.subject, Subject::Range { .. }));
+        let (denied, allowed) = (best(regardless, target, None), best(&self.allow, target, None));
+        if denied.is_some() && denied >= allowed { Err(PolicyRejection::DeniedByRule) } else { Ok(()) }
+    }
+
+    /// Checks that a TCP tunnel does not lead to port 25 (SMTP), or that a rule with ports permits it.
+    ///
+    /// # Errors
+    /// If the target is denied.
+    pub fn check_mail_port(&self, target: &Target, address: IpAddr) -> Result<(), PolicyRejection> {
+        let address = address.to_canonical();
+        let permits = |rule: &Rule| rule.ports != ALL_PORTS && rule.matches(target, Some(address)).is_some();
+        if target.port != 25 || self.allow.iter().any(permits) { Ok(()) } else { Err(PolicyRejection::MailPort) }
     }
 
     /// Checks one address of a target.
@@ -166,8 +240,7 @@ impl Policy {
     /// Returns the reason if the address is denied.
     pub fn check(&self, target: &Target, address: IpAddr) -> Result<(), PolicyRejection> {
         let address = address.to_canonical();
-        let best = |rules: &[Rule]| rules.iter().filter_map(|rule| rule.matches(target, address)).max();
-        let (allowed, denied) = (best(&self.allow), best(&self.deny));
+        let (allowed, denied) = (best(&self.allow, target, Some(address)), best(&self.deny, target, Some(address)));
         if denied.is_some() && denied >= allowed {
             return Err(PolicyRejection::DeniedByRule);
         }
@@ -431,6 +504,84 @@ mod tests {
         assert_eq!(named("EVIL.example", 1, "2a00::1"), Err(PolicyRejection::DeniedByRule));
     }
 
+    /// A public address.
+    const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 215, 14));
+
+    #[test]
+    fn rules_for_domains_ports_and_every_target_are_less_specific_than_names() {
+        let rules = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        let policy = Policy {
+            allow: rules(&["*.example.org", "bad.a.example.org:443", "93.184.215.14:8000-8010", "*:53"]),
+            deny: rules(&["*", "*.a.example.org", "93.184.215.0/24:8005", "*:50-60"]),
+            allow_private: false,
+        };
+        let allowed = |target: &str| {
+            let target = Target::parse(target).unwrap();
+            let address = if let Host::Address(address) = target.host { address } else { PUBLIC };
+            policy.check(&target, address).is_ok()
+        };
+        for (target, expected) in [
+            ("www.example.org:443", true),
+            ("x.www.example.org:443", true),
+            // The domain itself is not below it, and neither is a name with the same end.
+            ("example.org:443", false),
+            ("badexample.org:443", false),
+            ("b.a.example.org:443", false),
+            ("bad.a.example.org:443", true),
+            ("bad.a.example.org:80", false),
+            // The target is an address within ranges of ports.
+            ("93.184.215.14:8000", true),
+            ("93.184.215.14:8005", true),
+            ("93.184.215.14:8011", false),
+            ("93.184.215.15:8005", false),
+            // For the same subject, fewer ports are more specific.
+            ("1.2.3.4:53", true),
+            ("1.2.3.4:54", false),
+            ("1.2.3.4:443", false),
+        ] {
+            assert_eq!(allowed(target), expected, "{target}");
+        }
+    }
+
+    #[test]
+    fn name_that_is_denied_at_every_address_is_denied_without_one() {
+        let check = |allow: &[&str], deny: &[&str], target: &str| {
+            let rules = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+            let policy = Policy { allow: rules(allow), deny: rules(deny), allow_private: false };
+            policy.check_name(&Target::parse(target).unwrap()).is_err()
+        };
+        for (allow, deny, target, expected) in [
+            (&[][..], &["a.example"][..], "a.example:443", true),
+            (&["10.0.0.0/8"], &["a.example"], "a.example:443", true),
+            (&["10.0.0.0/8", "a.example"], &["*.example"], "a.example:443", false),
+            (&[], &["*.example"], "a.example:443", true),
+            (&[], &["*"], "a.example:443", true),
+            // The address decides.
+            (&["10.0.0.0/8"], &["*"], "a.example:443", false),
+            (&["10.0.0.0/8:53"], &["*"], "a.example:443", true),
+            (&[], &["0.0.0.0/0"], "a.example:443", false),
+            (&[], &[], "a.example:443", false),
+        ] {
+            assert_eq!(check(allow, deny, target), expected, "{allow:?} {deny:?}");
+        }
+    }
+
+    #[test]
+    fn mail_port_needs_a_rule_with_ports() {
+        for (allow, target, expected) in [
+            (&[][..], "mail.example:25", Err(PolicyRejection::MailPort)),
+            (&["mail.example", "*"], "mail.example:25", Err(PolicyRejection::MailPort)),
+            (&["mail.example:24"], "mail.example:25", Err(PolicyRejection::MailPort)),
+            (&["mail.example:25"], "mail.example:25", Ok(())),
+            (&["93.184.0.0/16:1-1023"], "mail.example:25", Ok(())),
+            (&[], "mail.example:587", Ok(())),
+        ] {
+            let allow = allow.iter().map(|text| text.parse().unwrap()).collect();
+            let policy = Policy { allow, ..Policy::default() };
+            assert_eq!(policy.check_mail_port(&Target::parse(target).unwrap(), PUBLIC), expected, "{target}");
+        }
+    }
+
     #[test]
     fn own_addresses_are_denied_unless_a_rule_allows_them_but_never_the_listener() {
         let socket = |text: &str| text.parse::<SocketAddr>().unwrap();
@@ -481,6 +632,11 @@ mod tests {
             "[::1]",
             "[::1]:1",
             "0.0.0.0/0",
+            "*",
+            "*:25",
+            "*.example.org",
+            "*.example.org:1-1023",
+            "[::/0]:1-2",
         ] {
             assert!(good.parse::<Rule>().is_ok(), "{good}");
         }
@@ -501,6 +657,16 @@ mod tests {
             "a/8",
             "/8",
             "10.0.0.0/8/8",
+            "**",
+            "*.",
+            "*.*.example",
+            "a*.example",
+            "*.10.0.0.1",
+            "*/8",
+            "a:2-1",
+            "a:0-1",
+            "a:1-",
+            "a:1-2-3",
         ] {
             assert!(bad.parse::<Rule>().is_err(), "{bad}");
         }
@@ -519,6 +685,7 @@ mod tests {
             let width = if address.is_ipv4() { 32 } else { 128 };
             let shift = |prefix: u32| width - prefix.min(width);
             let cut_off = |bits: u128| bits.checked_shr(shift(prefix)).unwrap_or(0).checked_shl(shift(prefix)).unwrap_or(0);
+            let ports = port.map_or(ALL_PORTS, |port| port..=port);
             let base = match address {
                 IpAddr::V4(four) => IpAddr::V4(Ipv4Addr::from_bits(cut_off(four.to_bits().into()) as u32)),
                 IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(cut_off(six.to_bits()))),
@@ -532,12 +699,12 @@ mod tests {
             let range: Result<Rule, _> = at(format!("{written}/{prefix}"), written.is_ipv6()).parse();
             let is_range = prefix <= width && written == base;
             let subject = Subject::Range { base: number(base), prefix: 128 - width + prefix };
-            prop_assert_eq!(range.ok(), is_range.then_some(Rule { subject, port }));
+            prop_assert_eq!(range.ok(), is_range.then_some(Rule { subject, ports: ports.clone() }));
             let one: Result<Rule, _> = at(address.to_string(), address.is_ipv6()).parse();
             let subject = Subject::Range { base: number(address), prefix: 128 };
-            prop_assert_eq!(one.ok(), Some(Rule { subject, port }));
+            prop_assert_eq!(one.ok(), Some(Rule { subject, ports: ports.clone() }));
             let named: Result<Rule, _> = at(name.clone(), false).parse();
-            prop_assert_eq!(named.ok(), Some(Rule { subject: Subject::Name(name), port }));
+            prop_assert_eq!(named.ok(), Some(Rule { subject: Subject::Name(name), ports }));
         }
 
         /// Each text that parses as a rule has one of the forms above: it contains an address, a range or a host.
@@ -545,13 +712,15 @@ mod tests {
         fn arbitrary_text_parsed_as_a_rule_matches_its_own_subject(text in any::<String>(), short in "[0-9a-f:./\\[\\]]{0,24}") {
             for text in [text, short] {
                 let Ok(rule) = text.parse::<Rule>() else { continue };
-                let port = rule.port.unwrap_or(443);
+                let port = *rule.ports.end();
                 let (host, address) = match &rule.subject {
                     Subject::Range { base, .. } => {
                         let address = IpAddr::V6(Ipv6Addr::from_bits(*base)).to_canonical();
                         (Host::Address(address), address)
                     }
-                    Subject::Name(name) => (Host::Name(name.clone()), IpAddr::V4(Ipv4Addr::new(93, 184, 215, 14))),
+                    Subject::Name(name) => (Host::Name(name.clone()), PUBLIC),
+                    Subject::Below(domain) => (Host::Name(format!("a{domain}")), PUBLIC),
+                    Subject::Any => (Host::Address(PUBLIC), PUBLIC),
                 };
                 let deny = Policy { deny: vec![rule], allow_private: true, ..Policy::default() };
                 prop_assert_eq!(deny.check(&Target { host, port }, address), Err(PolicyRejection::DeniedByRule), "{}", text);

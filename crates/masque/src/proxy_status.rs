@@ -27,6 +27,8 @@ pub enum ProxyError {
     DestinationIpUnroutable,
     /// The target's host reports that no process listens on the port.
     ConnectionRefused,
+    /// The target did not accept a connection in time.
+    ConnectionTimeout,
     /// The proxy has reached a limit.
     ConnectionLimitReached,
     /// An internal error occurred in the proxy.
@@ -45,6 +47,7 @@ impl ProxyError {
             ProxyError::RequestError => "http_request_error",
             ProxyError::DestinationIpUnroutable => "destination_ip_unroutable",
             ProxyError::ConnectionRefused => "connection_refused",
+            ProxyError::ConnectionTimeout => "connection_timeout",
             ProxyError::ConnectionLimitReached => "connection_limit_reached",
             ProxyError::Internal => "proxy_internal_error",
         }
@@ -57,7 +60,7 @@ impl ProxyError {
             ProxyError::RequestDenied | ProxyError::DestinationIpProhibited => 403,
             ProxyError::RequestError => 400,
             ProxyError::Dns { .. } | ProxyError::DestinationIpUnroutable | ProxyError::ConnectionRefused => 502,
-            ProxyError::DnsTimeout => 504,
+            ProxyError::DnsTimeout | ProxyError::ConnectionTimeout => 504,
             ProxyError::ConnectionLimitReached => 503,
             ProxyError::Internal => 500,
         }
@@ -81,6 +84,7 @@ impl ProxyError {
                 ProxyError::DestinationIpUnroutable
             }
             io::ErrorKind::ConnectionRefused => ProxyError::ConnectionRefused,
+            io::ErrorKind::TimedOut => ProxyError::ConnectionTimeout,
             _ => ProxyError::Internal,
         }
     }
@@ -92,7 +96,7 @@ impl From<PolicyRejection> for ProxyError {
             PolicyRejection::NonPublicAddress(_) | PolicyRejection::OwnListener | PolicyRejection::OwnAddress => {
                 ProxyError::DestinationIpProhibited
             }
-            PolicyRejection::DeniedByRule => ProxyError::RequestDenied,
+            PolicyRejection::DeniedByRule | PolicyRejection::MailPort => ProxyError::RequestDenied,
         }
     }
 }

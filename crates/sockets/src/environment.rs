@@ -1,7 +1,8 @@
 //! The environment on tokio. It must be used within a tokio runtime with sockets and timers enabled.
 
 use crate::connected::ConnectedUdpSocket;
-use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, Environment};
+use crate::stream::ConnectedTcpStream;
+use fullpipe_masque::environment::{BoxFuture, ConnectedSocket, ConnectedStream, Environment};
 use noq::Runtime;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -30,6 +31,13 @@ impl Environment for TokioEnvironment {
 
     fn connect(&self, peer: SocketAddr) -> io::Result<Arc<dyn ConnectedSocket>> {
         Ok(Arc::new(ConnectedUdpSocket::new(peer)?))
+    }
+
+    fn connect_stream(&self, peer: SocketAddr) -> BoxFuture<io::Result<Arc<dyn ConnectedStream>>> {
+        Box::pin(async move {
+            let stream: Arc<dyn ConnectedStream> = Arc::new(ConnectedTcpStream::connect(peer).await?);
+            Ok(stream)
+        })
     }
 
     fn is_local(&self, address: IpAddr) -> bool {

@@ -8,9 +8,11 @@ pub mod endpoint;
 mod environment;
 mod files;
 pub mod generated;
+pub mod http2;
 mod icmp;
 mod padded;
 pub mod programs;
+mod stream;
 pub mod tls;
 
 pub use environment::TokioEnvironment;

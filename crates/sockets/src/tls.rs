@@ -5,7 +5,8 @@ use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,9 @@ use std::sync::Arc;
 
 /// ALPN protocol of HTTP/3 (RFC 9114 section 3.1).
 const PROTOCOL: &[u8] = b"h3";
+
+/// ALPN protocol of HTTP/2 (RFC 9113 section 3.2).
+const HTTP2: &[u8] = b"h2";
 
 /// Paths at which systems keep their trusted certificates.
 const SYSTEM_ROOTS: [&str; 4] = [
@@ -114,20 +118,45 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
 /// Returns an error if the files cannot be read, if the key and the certificate do not match, or if a certificate
 /// cannot contain the names.
 pub fn server_config(identity: &ServerCredentials) -> Result<noq::ServerConfig, Error> {
+    server_configs(identity, None).map(|(quic, _)| quic)
+}
+
+/// Creates the TLS configurations of an HTTP/3 and of an HTTP/2 server with the same certificate. With `client_ca`, clients
+/// must present a certificate that an authority in this PEM file has signed.
+///
+/// # Errors
+/// As for [`server_config`], or if the file with the authorities is invalid.
+pub fn server_configs(
+    identity: &ServerCredentials,
+    client_ca: Option<&Path>,
+) -> Result<(noq::ServerConfig, Arc<rustls::ServerConfig>), Error> {
     let (certificates, private) = identity.read()?;
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider())
+    let builder = rustls::ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|error| Error(error.to_string()))?
-        .with_no_client_auth()
-        .with_single_cert(certificates, private)
-        .map_err(|error| identity.wrong(error))?;
+        .map_err(|error| Error(error.to_string()))?;
+    let builder = match client_ca {
+        Some(path) => builder.with_client_cert_verifier(client_verifier(path)?),
+        None => builder.with_no_client_auth(),
+    };
+    let mut tls = builder.with_single_cert(certificates, private).map_err(|error| identity.wrong(error))?;
+    tls.alpn_protocols = vec![HTTP2.to_vec()];
+    let http2 = Arc::new(tls.clone());
     tls.alpn_protocols = vec![PROTOCOL.to_vec()];
     let tls = noq::crypto::rustls::QuicServerConfig::try_from(tls).map_err(|error| Error(error.to_string()))?;
     let mut server = noq::ServerConfig::with_crypto(Arc::new(tls));
     // No NEW_TOKEN frames (RFC 9000 section 8.1.3), regardless of the features of the stack in this build: our clients
     // store no tokens, and the key of a token would be lost with the process.
     server.validation_token.sent(0);
-    Ok(server)
+    Ok((server, http2))
+}
+
+/// Verifies the certificates of clients with the authorities in a PEM file.
+fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|error| wrong(path, error))?;
+    }
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider()).build().map_err(|error| wrong(path, error))
 }
 
 /// Creates the TLS configuration of an HTTP/3 client.
@@ -135,23 +164,60 @@ pub fn server_config(identity: &ServerCredentials) -> Result<noq::ServerConfig, 
 /// # Errors
 /// Returns an error if the trusted certificates cannot be read.
 pub fn client_config(trust: &ServerVerification) -> Result<noq::ClientConfig, Error> {
+    let tls = client_tls(trust, None, PROTOCOL)?;
+    let tls = noq::crypto::rustls::QuicClientConfig::try_from(tls).map_err(|error| Error(error.to_string()))?;
+    Ok(noq::ClientConfig::new(Arc::new(tls)))
+}
+
+/// Creates the TLS configuration of an HTTP/2 client.
+///
+/// # Errors
+/// Returns an error if the trusted certificates cannot be read.
+pub fn tcp_client_config(trust: &ServerVerification) -> Result<Arc<rustls::ClientConfig>, Error> {
+    client_tls(trust, None, HTTP2).map(Arc::new)
+}
+
+/// Creates the TLS configuration of an HTTP/3 client that presents a certificate if the server requests one.
+///
+/// # Errors
+/// Returns an error if the trusted certificates, or the client's certificate or key, cannot be read.
+pub fn client_config_with_certificate(
+    trust: &ServerVerification,
+    identity: Option<&ServerCredentials>,
+) -> Result<noq::ClientConfig, Error> {
+    let tls = client_tls(trust, identity, PROTOCOL)?;
+    let tls = noq::crypto::rustls::QuicClientConfig::try_from(tls).map_err(|error| Error(error.to_string()))?;
+    Ok(noq::ClientConfig::new(Arc::new(tls)))
+}
+
+fn client_tls(
+    trust: &ServerVerification,
+    identity: Option<&ServerCredentials>,
+    protocol: &[u8],
+) -> Result<rustls::ClientConfig, Error> {
     let builder = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|error| Error(error.to_string()))?;
-    let mut tls = match trust {
+    let builder = match trust {
         ServerVerification::Disabled => {
             let verifier = Arc::new(AcceptAnybody(provider()));
-            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+            builder.dangerous().with_custom_certificate_verifier(verifier)
         }
         ServerVerification::CaFile(path) => {
             let verifier = Arc::new(AcceptKnown::new(certificates(path)?, path)?);
-            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+            builder.dangerous().with_custom_certificate_verifier(verifier)
         }
-        ServerVerification::SystemRoots => builder.with_root_certificates(system_roots()?).with_no_client_auth(),
+        ServerVerification::SystemRoots => builder.with_root_certificates(system_roots()?),
     };
-    tls.alpn_protocols = vec![PROTOCOL.to_vec()];
-    let tls = noq::crypto::rustls::QuicClientConfig::try_from(tls).map_err(|error| Error(error.to_string()))?;
-    Ok(noq::ClientConfig::new(Arc::new(tls)))
+    let mut tls = match identity {
+        Some(identity) => {
+            let (chain, key) = identity.read()?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| identity.wrong(error))?
+        }
+        None => builder.with_no_client_auth(),
+    };
+    tls.alpn_protocols = vec![protocol.to_vec()];
+    Ok(tls)
 }
 
 fn system_roots() -> Result<RootCertStore, Error> {

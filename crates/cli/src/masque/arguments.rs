@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use fullpipe_masque::configuration::Scheduler;
 use fullpipe_masque::policy::Rule;
 use fullpipe_masque::queue::{DropPolicy, QueueLimit};
-use fullpipe_sockets::programs::ModeChoice;
+use fullpipe_sockets::programs::{HttpVersions, ModeChoice};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Http3Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MasqueCommand {
-    /// Run a CONNECT-UDP proxy over HTTP/3
+    /// Run a proxy over HTTP/3 and HTTP/2 for UDP (CONNECT-UDP) and TCP (CONNECT)
     Proxy(Box<ProxyArguments>),
     /// Forward a local UDP port to a target through a proxy
     Connect(Box<ConnectArguments>),
@@ -52,20 +52,44 @@ pub(crate) struct ProxyArguments {
     #[arg(long, value_name = "URI_TEMPLATE")]
     pub(crate) template: Option<String>,
     /// Permit these targets even if they are private or denied by a less specific rule (repeatable)
-    #[arg(long, value_name = "CIDR|HOST[:PORT]", value_parser = words::rule)]
+    #[arg(long, value_name = "CIDR|HOST|*.DOMAIN|*[:PORTS]", value_parser = words::rule)]
     pub(crate) allow: Vec<Rule>,
     /// Deny these targets (repeatable)
-    #[arg(long, value_name = "CIDR|HOST[:PORT]", value_parser = words::rule)]
+    #[arg(long, value_name = "CIDR|HOST|*.DOMAIN|*[:PORTS]", value_parser = words::rule)]
     pub(crate) deny: Vec<Rule>,
     /// Permit targets in private, loopback, link-local, documentation and benchmarking ranges
     #[arg(long)]
     pub(crate) allow_private: bool,
+    /// Versions of HTTP to serve: 3 on UDP, 2 on TCP, or both on the same port
+    #[arg(long, value_name = "3|2|3,2", default_value = "3", value_parser = words::http_versions)]
+    pub(crate) http: HttpVersions,
+    /// Require certificates of clients that one of these authorities has signed
+    #[arg(long, value_name = "PEM")]
+    pub(crate) client_ca: Option<PathBuf>,
+    /// Reject CONNECT requests, which tunnel TCP
+    #[arg(long)]
+    pub(crate) udp_only: bool,
     /// Address of this proxy that a NAT translates; no target may have it (repeatable)
     #[arg(long, value_name = "IP")]
     pub(crate) public_address: Vec<IpAddr>,
-    /// Secret that clients must send as `Proxy-Authorization: Bearer SECRET`
+    /// Secret that clients must send as `Bearer SECRET`, or as the password of user `token` in `Basic`
     #[arg(long, value_name = "SECRET", value_parser = words::secret)]
     pub(crate) token: Option<String>,
+    /// TOML file with a table for each client: `secret`, and limits `tunnels`, `rate` and `bytes`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Environment variable with a secret; its name is that of the client (repeatable)
+    #[arg(long, value_name = "VARIABLE")]
+    pub(crate) token_env: Vec<String>,
+    /// Maximum number of concurrent tunnels of a client: of a token, or of an address or IPv6 prefix of 64 bits
+    #[arg(long, value_name = "N", value_parser = words::count)]
+    pub(crate) client_tunnels: Option<u64>,
+    /// Maximum rate of a client's payloads, both directions together, such as 10Mbit/s
+    #[arg(long, value_name = "RATE", value_parser = words::rate)]
+    pub(crate) client_rate: Option<u64>,
+    /// Maximum size of a client's payloads since the start, both directions together, such as 10GB
+    #[arg(long, value_name = "BYTES", value_parser = words::bytes)]
+    pub(crate) client_bytes: Option<u64>,
     /// Maximum number of concurrent connections
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_connections: Option<u64>,
@@ -174,6 +198,12 @@ pub(crate) struct ConnectArguments {
     pub(crate) mode: ModeChoice,
     #[command(flatten)]
     pub(crate) trusted: TrustArguments,
+    /// Certificate chain of this client, for a proxy that requires one
+    #[arg(long, value_name = "PEM", requires = "client_key")]
+    pub(crate) client_cert: Option<PathBuf>,
+    /// Private key of this client
+    #[arg(long, value_name = "PEM", requires = "client_cert")]
+    pub(crate) client_key: Option<PathBuf>,
     /// Name in the proxy's certificate [default: the template's host]
     #[arg(long, value_name = "NAME")]
     pub(crate) server_name: Option<String>,

@@ -7,6 +7,7 @@ mod figures;
 mod get;
 mod loopback;
 mod settings;
+mod tokens;
 mod words;
 
 use crate::arguments::{Arguments, Command};
@@ -20,6 +21,7 @@ use clap::Parser;
 use clap::error::ContextKind;
 pub(crate) use configuration_file::{expand, is_configuration};
 use figures::Figures;
+use fullpipe_masque::access::ClientLimits;
 use fullpipe_masque::client::DatagramObstacle;
 use fullpipe_masque::configuration::{self, Mode};
 use fullpipe_masque::log::{Event, EventLogger};
@@ -31,7 +33,7 @@ pub(crate) use loopback::{describe, measure};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,6 +91,10 @@ fn identity(arguments: &ServerIdentity) -> Result<tls::ServerCredentials, Failur
     }
 }
 
+fn client_identity((chain, key): (PathBuf, PathBuf)) -> tls::ServerCredentials {
+    tls::ServerCredentials::Files { chain, key }
+}
+
 fn template(text: &str) -> Result<Template, Failure> {
     Template::parse(text).map_err(|error| Failure::usage(format!("{text}: {error}")))
 }
@@ -114,7 +120,7 @@ pub(crate) fn check_configuration(file: &Path) -> Result<(), Failure> {
     let in_file = |error: &dyn Display| Failure::usage(format!("{}: {error}", file.display()));
     let options = options_of(configuration_file::arguments(file), in_file)?;
     settings::warn_of_mtu(options.settings.tunnel.mtu);
-    tls::server_config(&options.identity).map_err(|error| in_file(&error))?;
+    tls::server_configs(&options.identity, options.client_ca.as_deref()).map_err(|error| in_file(&error))?;
     Ok(())
 }
 
@@ -150,7 +156,13 @@ fn proxy_options(arguments: &ProxyArguments) -> Result<programs::ProxyOptions, F
     template.check_readable().map_err(|error| Failure::usage(format!("{template}: {error}")))?;
     let defaults = configuration::Proxy::new(template);
     let mut settings = configuration::Proxy {
-        token: arguments.token.clone(),
+        tokens: tokens::all(arguments)?,
+        tcp: !arguments.udp_only,
+        client_limits: ClientLimits {
+            tunnels: arguments.client_tunnels,
+            rate: arguments.client_rate,
+            bytes: arguments.client_bytes,
+        },
         max_connections: arguments.max_connections.unwrap_or(defaults.max_connections),
         max_requests: arguments.max_requests.unwrap_or(defaults.max_requests),
         idle_timeout: arguments.idle_timeout.unwrap_or(defaults.idle_timeout),
@@ -173,6 +185,8 @@ fn proxy_options(arguments: &ProxyArguments) -> Result<programs::ProxyOptions, F
     Ok(programs::ProxyOptions {
         listen: arguments.listen,
         identity: identity(&arguments.identity)?,
+        http: arguments.http,
+        client_ca: arguments.client_ca.clone(),
         metrics: arguments.metrics,
         drain: arguments.drain,
         control: settings::tunnel_control(&arguments.control.congestion, &arguments.control)?,
@@ -228,6 +242,7 @@ fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {
         target,
         listen: arguments.listen,
         trust: trust(&arguments.trusted),
+        identity: arguments.client_cert.clone().zip(arguments.client_key.clone()).map(client_identity),
         server_name: arguments.server_name.clone(),
         control: settings::tunnel_control(&arguments.control.congestion, &arguments.control)?,
         mode: arguments.mode,

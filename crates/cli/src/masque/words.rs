@@ -6,7 +6,7 @@ use fullpipe_masque::configuration::{MIN_MTU, Mode, Scheduler};
 use fullpipe_masque::policy::Rule;
 use fullpipe_masque::queue::{DropPolicy, QueueLimit};
 use fullpipe_masque::settings::{DROP_POLICIES, MODES, SCHEDULERS};
-use fullpipe_sockets::programs::ModeChoice;
+use fullpipe_sockets::programs::{HttpVersions, ModeChoice};
 use std::time::Duration;
 
 /// Parses a queue limit: `250kB`, `100ms` or `none`.
@@ -48,6 +48,23 @@ pub(super) fn secret(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses a number from 1.
+pub(super) fn count(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|number| *number > 0).ok_or_else(|| "expected a number from 1".into())
+}
+
+/// Parses a rate: `10Mbit/s`. Returns bytes per second.
+pub(super) fn rate(text: &str) -> Result<u64, String> {
+    let bytes = quantity::parse_rate(text).ok().map(|rate| rate.bits_per_second() / 8);
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "expected a rate such as 10Mbit/s, from 8bit/s".into())
+}
+
+/// Parses a number of bytes: `10GB` or `65536`.
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    let bytes = text.parse().map_or_else(|_| quantity::parse_size(text), Ok);
+    bytes.ok().filter(|bytes| *bytes > 0).ok_or_else(|| "expected bytes such as 10GB, from 1".into())
+}
+
 /// Parses a size: `4MiB`, `400kB` or `65536`. It is at least the size of a packet.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let bytes = text.parse().map_or_else(|_| quantity::parse_size(text), Ok);
@@ -80,6 +97,16 @@ pub(super) fn scheduler(text: &str) -> Result<Scheduler, String> {
 /// Parses a rule of the target policy.
 pub(super) fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: fullpipe_masque::policy::RuleError| error.to_string())
+}
+
+/// Parses `3`, `2` or both.
+pub(super) fn http_versions(text: &str) -> Result<HttpVersions, String> {
+    match text {
+        "3" => Ok(HttpVersions { http2: false, http3: true }),
+        "2" => Ok(HttpVersions { http2: true, http3: false }),
+        "3,2" | "2,3" => Ok(HttpVersions { http2: true, http3: true }),
+        _ => Err("expected 3, 2 or 3,2".into()),
+    }
 }
 
 /// Parses `datagram`, `stream` or `auto`.
@@ -118,6 +145,11 @@ mod tests {
         assert!(time("0s").is_err());
         assert_eq!((size("400kB"), size("65536"), window("2MiB")), (Ok(400_000), Ok(65_536), Ok(2 << 20)));
         assert!(size("1199").is_err() && size("2GiB").is_err() && window("much").is_err());
+        assert_eq!((count("1"), rate("8Mbit/s"), bytes("10kB"), bytes("7")), (Ok(1), Ok(1_000_000), Ok(10_000), Ok(7)));
+        for bad in ["", "0", "-1", "x"] {
+            assert!(count(bad).is_err() && rate(bad).is_err() && bytes(bad).is_err(), "{bad}");
+        }
+        assert!(rate("7bit/s").is_err() && rate("1MB/s").is_err());
         assert_eq!((mtu("1200"), mtu("1199").is_err(), mtu("65528").is_err()), (Ok(1200), true, true));
     }
 }

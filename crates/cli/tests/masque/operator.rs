@@ -151,23 +151,23 @@ fn sighup_replaces_rules_and_token_and_keeps_tunnels() {
     let mut proxy =
         Server::start(&["masque", "proxy", "--config", text(&file), "--deny", "127.0.0.3", "--drain", "0s"]);
     let via = template(&proxy.address);
-    // No program listens on port 9, so a permitted tunnel ends with another error than 403 or 407.
+    // No program listens on port 9, so a permitted tunnel ends with another error than 403 or 401.
     let status = |token: &str, host: &str| {
         let url = format!("https://{host}:9/");
         let get = ["http3", "get", &url, "--via", &via, "--insecure", "--token", token, "--idle-timeout", "3s"];
         let said = errors(&command(&get).output().expect("it starts"));
-        [403, 407].into_iter().find(|status| said.contains(&format!("status {status} "))).unwrap_or_default()
+        [403, 401].into_iter().find(|status| said.contains(&format!("status {status} "))).unwrap_or_default()
     };
     let statuses = |token: &str| ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map(|host| status(token, host));
     let port = connect(&proxy.address, &target, &["--insecure", "--token", "old"]);
     let sender = Sender::new(&port);
     sender.exchange(b"before");
     assert_eq!(statuses("old"), [0, 403, 403]);
-    assert_eq!(statuses("new"), [407; 3]);
+    assert_eq!(statuses("new"), [401; 3]);
     // The address to listen on cannot change.
     write("listen = '127.0.0.1:1'\nself_signed = []\ntoken = 'new'\nallow_private = true\ndeny = ['127.0.0.1']\n");
     assert_eq!(reload(&mut proxy), "event=reloaded");
-    assert_eq!(statuses("old"), [407; 3]);
+    assert_eq!(statuses("old"), [401; 3]);
     assert_eq!(statuses("new"), [403, 0, 403]);
     sender.exchange(b"after");
     // An invalid file changes nothing, and its errors take one line.
@@ -188,11 +188,130 @@ fn sighup_replaces_rules_and_token_and_keeps_tunnels() {
     }
     std::fs::remove_file(&file).expect("a file");
     assert!(reload(&mut proxy).contains("cannot read "));
-    assert_eq!(status("newest", "127.0.0.2"), 407);
+    assert_eq!(status("newest", "127.0.0.2"), 401);
     assert_eq!(statuses("new"), [403, 0, 403]);
     sender.exchange(b"at last");
     port.stop();
     proxy.stop();
+}
+
+#[test]
+fn tokens_come_from_the_command_line_a_file_and_the_environment() {
+    let folder = folder("tokens");
+    let (file, configuration) = (folder.join("tokens.toml"), folder.join("proxy.toml"));
+    let write = |content: &str| std::fs::write(&file, content).expect("a file");
+    write("[alice]\nsecret = 's3cret-a'\ntunnels = 1\n[bob]\nsecret = 's3cret-b'\n");
+    // The path is relative to the folder of the file.
+    let keys = "listen = '127.0.0.1:0'\nself_signed = []\ntoken_file = 'tokens.toml'\ntoken_env = ['CAROL']\n";
+    std::fs::write(&configuration, keys).expect("a file");
+    let arguments = ["masque", "proxy", "--config", text(&configuration), "--token", "s3cret-t", "--verbose"];
+    let mut proxy = Server::start_in(command(&arguments).env("CAROL", "s3cret-c"));
+    let status = |proxy: &str, token: &str| {
+        let said = refusal(proxy, &["--insecure", "--token", token]);
+        [403, 401, 429].into_iter().find(|status| said.contains(&format!("status {status} "))).unwrap_or_default()
+    };
+    let statuses =
+        |proxy: &str| ["s3cret-a", "s3cret-b", "s3cret-c", "s3cret-t", "alice"].map(|token| status(proxy, token));
+    assert_eq!(statuses(&proxy.address), [403, 403, 403, 403, 401]);
+    write("[alice]\nsecret = 's3cret-d'\n");
+    assert_eq!(reload(&mut proxy), "event=reloaded");
+    assert_eq!(statuses(&proxy.address), [401, 401, 403, 403, 401]);
+    // An invalid file changes nothing, and the message has no secret.
+    write("[alice]\nsecret = 's3cret a'\n");
+    let line = reload(&mut proxy);
+    assert!(line.contains("tokens.toml:2:10: alice.secret is invalid"), "{line}");
+    assert_eq!(status(&proxy.address, "s3cret-d"), 403);
+    let said = proxy.stop();
+    assert!(!said.contains("s3cret") && !line.contains("s3cret"), "{line}{said}");
+    write("[alice]\nsecret = 's3cret-t'\n");
+    let listen = ["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed"];
+    for (more, expected) in [
+        (&["--token", "s3cret-t", "--token-file", text(&file)][..], "the tokens token and alice have the same secret"),
+        (&["--token-env", "DAVE"], "the environment variable DAVE has no token: it is not set"),
+        (&["--token-env", "EVE"], "the environment variable EVE has no token: it is empty; expected a secret"),
+        (&["--token-file", "absent.toml"], "cannot read absent.toml: No such file"),
+        (&["--client-rate", "1MB/s"], "expected a rate such as 10Mbit/s"),
+        (&["--client-tunnels", "0"], "expected a number from 1"),
+        (&["--client-bytes", "x"], "expected bytes such as 10GB"),
+        (&["--deny", "*example"], "expected CIDR, HOST, *.DOMAIN or *"),
+    ] {
+        let output = command(&[&listen[..], more].concat()).env("EVE", "").output().expect("it starts");
+        let said = errors(&output);
+        assert!(output.status.code() == Some(2) && said.contains(expected), "{more:?}: {said}");
+        assert!(!said.contains("s3cret"), "{said}");
+    }
+}
+
+#[test]
+fn http_versions_select_the_sockets_of_the_proxy() {
+    for (versions, tcp, udp) in [("3", false, true), ("2", true, false), ("3,2", true, true)] {
+        let here = ["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--http", versions];
+        let proxy = Server::start(&here);
+        // The ports have the same number.
+        let stream = TcpStream::connect(&proxy.address);
+        assert_eq!(stream.is_ok(), tcp, "{versions}");
+        if let Ok(mut stream) = stream {
+            // This is not TLS.
+            stream.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("it listens");
+            stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+        assert_eq!(UdpSocket::bind(&proxy.address).is_err(), udp, "{versions}");
+        if udp {
+            assert!(refusal(&proxy.address, &["--insecure"]).contains("403"), "{versions}");
+        }
+        proxy.stop();
+    }
+    let output = command(&["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--http", "1"]).output();
+    assert!(errors(&output.expect("it starts")).contains("expected 3, 2 or 3,2"));
+}
+
+#[test]
+fn proxy_with_client_ca_accepts_only_clients_with_a_certificate() {
+    let (folder, target) = (folder("client-ca"), echo());
+    let other = self::folder("other-client-ca");
+    for folder in [&folder, &other] {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut authority = rcgen::CertificateParams::new(Vec::<String>::new()).expect("no names");
+        authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let certificate = authority.self_signed(&key).expect("a certificate");
+        std::fs::write(folder.join("ca.pem"), certificate.pem()).expect("a file");
+        let client = rcgen::KeyPair::generate().expect("a key");
+        let parameters = rcgen::CertificateParams::new(vec!["client.example".into()]).expect("a name");
+        let signed = parameters.signed_by(&client, &rcgen::Issuer::new(authority, key)).expect("a certificate");
+        std::fs::write(folder.join("client.pem"), signed.pem()).expect("a file");
+        std::fs::write(folder.join("client-key.pem"), client.serialize_pem()).expect("a file");
+    }
+    let ca = folder.join("ca.pem");
+    let here = ["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--allow-private", "--client-ca"];
+    let proxy = Server::start(&[&here[..], &[text(&ca)]].concat());
+    let via = template(&proxy.address);
+    let attempt = |folder: Option<&Path>| {
+        let files = folder.map(|folder| [folder.join("client.pem"), folder.join("client-key.pem")]);
+        let mut arguments =
+            vec!["masque", "connect", "--template", &via, "--target", &target, "--listen", "127.0.0.1:0", "--insecure"];
+        if let Some([certificate, key]) = &files {
+            arguments.extend(["--client-cert", text(certificate), "--client-key", text(key)]);
+        }
+        arguments.into_iter().map(String::from).collect::<Vec<_>>()
+    };
+    for wrong in [None, Some(&*other)] {
+        let arguments = attempt(wrong);
+        let output = command(&arguments.iter().map(String::as_str).collect::<Vec<_>>()).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+    }
+    let arguments = attempt(Some(&folder));
+    let port = Server::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    Sender::new(&port).exchange(b"payload");
+    port.stop();
+    proxy.stop();
+    let key = folder.join("client-key.pem");
+    let output = command(&[&here[..], &[text(&key)]].concat()).output().expect("it starts");
+    let said = errors(&output);
+    assert!(
+        output.status.code() == Some(2) && said.contains("client-key.pem: the file contains no certificate"),
+        "{said}"
+    );
 }
 
 /// RFC 9298 section 3.1 and RFC 9209: a request that the proxy rejects has a status and Proxy-Status. An open tunnel ends

@@ -46,15 +46,19 @@ pub(crate) struct Server {
 impl Server {
     /// Starts the server and waits until it reports its address.
     pub(crate) fn start(arguments: &[&str]) -> Server {
-        let mut child =
-            command(arguments).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the server starts");
+        Server::start_in(&mut command(arguments))
+    }
+
+    /// Starts a command that is a server, and waits until it reports its address.
+    pub(crate) fn start_in(command: &mut Command) -> Server {
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the server starts");
         let errors = BufReader::new(child.stderr.take().expect("it is piped"));
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let mut server = Server { child, errors, output, address: String::new() };
         let mut said = String::new();
         while server.address.is_empty() {
             let line = server.line();
-            assert!(!line.is_empty(), "{arguments:?} ended: {said}");
+            assert!(!line.is_empty(), "{command:?} ended: {said}");
             if let Some(address) = line.strip_prefix("listening on ") {
                 server.address = address.into();
             }

@@ -8,6 +8,7 @@ use toml_edit::{DocumentMut, Item, Table, TableLike};
 pub(crate) const PORTABLE: &[&str] = &[
     "arrow-array",
     "arrow-schema",
+    "base64",
     "bytes",
     "clap",
     "clap_complete",
@@ -15,6 +16,7 @@ pub(crate) const PORTABLE: &[&str] = &[
     "csv",
     "epaint_default_fonts",
     "futures-util",
+    "h2",
     "h3",
     "hdrhistogram",
     "http",
@@ -37,9 +39,11 @@ pub(crate) const PORTABLE: &[&str] = &[
     "signal-hook",
     "socket2",
     "strsim",
+    "subtle",
     "svg2pdf",
     "tempfile",
     "tokio",
+    "tokio-rustls",
     "toml_edit",
     "x25519-dalek",
 ];

@@ -288,7 +288,10 @@ impl Client {
         let uri = format!("https://{}{}", template.authority(), template.expand(target));
         let mut request = Request::connect(uri).extension(Protocol::CONNECT_UDP).header("capsule-protocol", "?1");
         if let Some(token) = &self.shared.settings.token {
-            request = request.header(header::PROXY_AUTHORIZATION, format!("Bearer {token}"));
+            // Proxies differ in the field that they read.
+            for field in [header::AUTHORIZATION, header::PROXY_AUTHORIZATION] {
+                request = request.header(field, format!("Bearer {token}"));
+            }
         }
         request.body(()).map_err(|error| Error::Request(error.to_string()))
     }

@@ -242,7 +242,11 @@ fn of_connection(connection: &noq::Connection) -> Option<String> {
 }
 
 /// Reads the proxy's capsules. In datagram mode they are unusual but permitted (RFC 9298 section 5).
-async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf, ending: StreamEnd) -> (Option<u32>, String) {
+async fn read(
+    shared: Arc<Shared>,
+    mut receive: impl ReadHalf<Error = StreamError>,
+    ending: StreamEnd,
+) -> (Option<u32>, String) {
     let end = match read_capsules(&mut receive, &*shared, &shared.session.metrics).await {
         ReadOutcome::Finished => (None, "the proxy closed the stream".into()),
         ReadOutcome::Truncated => (Some(code::MESSAGE_ERROR), "the stream ended within a capsule".into()),
@@ -259,7 +263,11 @@ async fn read(shared: Arc<Shared>, mut receive: impl ReadHalf, ending: StreamEnd
     told(end, &ending)
 }
 
-async fn write(shared: Arc<Shared>, mut send: impl WriteHalf, ending: StreamEnd) -> (Option<u32>, String) {
+async fn write(
+    shared: Arc<Shared>,
+    mut send: impl WriteHalf<Error = StreamError>,
+    ending: StreamEnd,
+) -> (Option<u32>, String) {
     let Some(outbox) = &shared.outbox else {
         // The stream must stay open for datagrams.
         pending::<()>().await;

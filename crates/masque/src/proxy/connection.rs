@@ -1,23 +1,28 @@
 //! One client's connection: establishes HTTP/3, reads requests, and starts a task for each request that checks it and
 //! responds.
 
+use super::accounts::Usage;
+use super::admission::{self, Admission, TargetSocket};
 use super::client::Client;
+use super::end::End;
 use super::relay::{self, Relay};
 use super::request::{self, RequestRejection};
-use super::{Permit, ProxyState};
+use super::{Permit, ProxyState, tcp};
 use crate::configuration::Scheduler;
+use crate::environment::{BoxFuture, ConnectedStream};
 use crate::log::Event;
-use crate::proxy_status::{FIELD_NAME, ProxyError, ProxyStatus};
+use crate::proxy_status::{FIELD_NAME, ProxyStatus};
 use crate::session::Session;
-use crate::target::{Host, Target};
-use crate::transport::{self, BidiStream, StreamHandle, StreamHandles, code};
+use crate::target::Target;
+use crate::transport::{self, BidiStream, StreamEnd, StreamHandle, StreamHandles, code};
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use h3::error::{ConnectionError, StreamError};
+use h3::ext::Protocol;
 use h3::server::{RequestResolver, RequestStream};
 use http::{Request, Response, StatusCode, header};
-use std::future::{Future, IntoFuture, poll_fn};
-use std::net::{IpAddr, SocketAddr};
+use std::future::{Future, IntoFuture, pending, poll_fn};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -160,67 +165,87 @@ async fn serve_request(client: Arc<Client>, resolver: Resolver) {
 }
 
 async fn answer(client: &Arc<Client>, request: &Request<()>, stream: Stream, handle: StreamHandle) {
-    match admit(client, request).await {
-        Ok((target, admitted)) => relay::serve(client, &target, admitted, stream, handle).await,
-        Err(refused) => {
-            client.shared.metrics.requests_refused_total.add(1);
-            client.shared.log.log_event(&Event::RequestRejected {
-                client: client.address,
-                status: refused.status.as_u16(),
-                target: request.uri().path(),
-                reason: &refused.details,
-            });
+    let StreamHandle { stopped, ending } = handle;
+    let mut stopped: BoxFuture<()> = Box::pin(async move {
+        // `None`: the peer has received everything.
+        if let Ok(None) = stopped.await {
+            pending::<()>().await;
+        }
+    });
+    let admission = pin!(async {
+        let protocol = request.extensions().get::<Protocol>().map(Protocol::as_str);
+        let request = request::read(request, protocol, &client.shared.settings())?;
+        let admission = admission::admit(&client.shared, client.address, &request).await?;
+        Ok::<_, RequestRejection>((request.target, admission))
+    });
+    match select(admission, &mut stopped).await {
+        Either::Left((Ok((target, Admission { socket: TargetSocket::Udp(socket), permit, usage })), _)) => {
+            let relay = Relay { socket, permit, usage };
+            relay::serve(client, &target, relay, stream, (stopped, &ending)).await;
+        }
+        Either::Left((Ok((target, Admission { socket: TargetSocket::Tcp(socket), permit, usage })), _)) => {
+            serve_tcp(client, &target, (&*socket, &usage), stream, (stopped, &ending)).await;
+            drop(permit);
+        }
+        Either::Left((Err(refused), _)) => {
+            let (status, target) = (refused.status.as_u16(), request::target_of(request));
+            log_refusal(&client.shared, client.address, status, target, &refused.details);
             refuse(client, stream, &refused).await;
         }
+        Either::Right(((), _)) => {
+            ending.abort(code::REQUEST_CANCELLED);
+            let target = request::target_of(request);
+            log_refusal(&client.shared, client.address, 0, target, "the client cancelled the request");
+        }
     }
 }
 
-async fn admit(client: &Arc<Client>, request: &Request<()>) -> Result<(Target, Relay), RequestRejection> {
+/// Counts and logs a request that was rejected.
+pub(super) fn log_refusal(shared: &ProxyState, client: SocketAddr, status: u16, target: &str, reason: &str) {
+    shared.metrics.requests_refused_total.add(1);
+    shared.log.log_event(&Event::RequestRejected { client, status, target, reason });
+}
+
+/// Responds to a CONNECT request and serves its tunnel until it ends.
+async fn serve_tcp(
+    client: &Client,
+    target: &Target,
+    (socket, usage): (&dyn ConnectedStream, &Usage),
+    mut stream: Stream,
+    (stopped, ending): (BoxFuture<()>, &StreamEnd),
+) {
     let shared = &client.shared;
-    let settings = shared.settings();
-    let target = request::read(request, &settings)?;
-    let Some(permit) = Permit::take(&shared.metrics, settings.max_requests, |metrics| &metrics.requests_open) else {
-        return Err(RequestRejection::by(
-            ProxyError::ConnectionLimitReached,
-            "the maximum number of open tunnels is reached",
-        ));
+    let target = target.to_string();
+    let end = match stream.send_response(Response::new(())).await {
+        Ok(()) => {
+            shared.metrics.tcp_tunnels_total.add(1);
+            shared.log.log_event(&Event::TunnelOpened { client: client.address, target: &target });
+            let (send, receive) = stream.split();
+            tcp::relay(shared, socket, usage, (receive, send), stopped, ending).await
+        }
+        Err(error) => {
+            socket.reset();
+            End::new(code::REQUEST_CANCELLED, error.to_string())
+        }
     };
-    let addresses = resolve(shared, &target.host).await?;
-    let mut refused = RequestRejection::by(ProxyError::Dns { rcode: None }, "the name has no address");
-    for address in addresses {
-        let (policy, environment) = (&settings.policy, &shared.environment);
-        let is_local = |address| environment.is_local(address);
-        let checked = policy.check(&target, address);
-        let checked = checked.and_then(|()| settings.own.check(policy, &target, address, is_local));
-        if let Err(reason) = checked {
-            refused = RequestRejection::by(reason.into(), reason.to_string());
-            continue;
-        }
-        match shared.environment.connect(SocketAddr::new(address.to_canonical(), target.port)) {
-            Ok(socket) => return Ok((target, Relay { socket, permit })),
-            Err(error) => refused = RequestRejection::by(ProxyError::from_socket(&error), error.to_string()),
-        }
-    }
-    Err(refused)
+    shared.log.log_event(&Event::TunnelClosure { client: client.address, target: &target, reason: &end.reason });
 }
 
-async fn resolve(shared: &ProxyState, host: &Host) -> Result<Vec<IpAddr>, RequestRejection> {
-    match host {
-        Host::Address(address) => Ok(vec![*address]),
-        Host::Name(name) => shared.environment.resolve(name).await.map_err(|error| {
-            RequestRejection::by(ProxyError::from_resolver(&error), format!("cannot resolve {name}: {error}"))
-        }),
-    }
+/// Returns the response to a rejected request.
+pub(super) fn rejection(shared: &ProxyState, refused: &RequestRejection) -> Option<Response<()>> {
+    let settings = shared.settings();
+    let status = ProxyStatus { proxy: &settings.name, error: &refused.error, details: &refused.details };
+    let response = Response::builder().status(refused.status).header(FIELD_NAME, status.to_string());
+    let response = match refused.status {
+        StatusCode::UNAUTHORIZED => response.header(header::WWW_AUTHENTICATE, request::CHALLENGE),
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED => response.header(header::PROXY_AUTHENTICATE, request::CHALLENGE),
+        _ => response,
+    };
+    response.body(()).ok()
 }
 
 async fn refuse(client: &Client, mut stream: Stream, refused: &RequestRejection) {
-    let settings = client.shared.settings();
-    let status = ProxyStatus { proxy: &settings.name, error: &refused.error, details: &refused.details };
-    let mut response = Response::builder().status(refused.status).header(FIELD_NAME, status.to_string());
-    if refused.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
-        response = response.header(header::PROXY_AUTHENTICATE, "Bearer");
-    }
-    let Ok(response) = response.body(()) else { return };
+    let Some(response) = rejection(&client.shared, refused) else { return };
     // If the client does not receive the response, no further handling is needed.
     if stream.send_response(response).await.is_ok() {
         let _ = stream.finish().await;

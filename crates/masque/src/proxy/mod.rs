@@ -1,19 +1,29 @@
-//! The CONNECT-UDP proxy (RFC 9298): its connections, their requests, and a tunnel to the target for each request.
+//! The proxy: its connections, their requests, and a tunnel to the target for each request. Tunnels carry UDP (RFC 9298) or
+//! TCP (RFC 9114 section 4.4).
 
+mod accounts;
+mod admission;
 mod client;
 mod connection;
 mod drain;
 mod egress;
+mod end;
+mod exchange;
 mod relay;
 mod request;
+mod tcp;
 
+use crate::access::{ClientLimits, Token};
 use crate::configuration;
 use crate::environment::Environment;
+pub use crate::halves::{ReadHalf, WriteHalf};
 use crate::log::EventLogger;
 use crate::metrics::{Counter, Metrics};
 use crate::policy::Policy;
+use accounts::Accounts;
 use drain::Drain;
 use egress::Egress;
+pub use exchange::{ConnectionSlot, Exchange};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A proxy that can serve endpoints.
@@ -26,8 +36,11 @@ pub(crate) struct ProxyState {
     settings: RwLock<Arc<configuration::Proxy>>,
     pub(crate) log: Arc<dyn EventLogger>,
     pub(crate) metrics: Arc<Metrics>,
-    /// The addresses from which the tunnels send to their targets.
+    /// The addresses from which the UDP tunnels send to their targets.
     pub(crate) egress: Egress,
+    /// The addresses from which the TCP tunnels are connected to their targets.
+    pub(crate) tcp_egress: Egress,
+    pub(crate) accounts: Accounts,
     pub(crate) drain: Drain,
 }
 
@@ -53,14 +66,17 @@ impl Proxy {
             log,
             metrics,
             egress: Egress::default(),
+            tcp_egress: Egress::default(),
+            accounts: Accounts::default(),
             drain: Drain::default(),
         }))
     }
 
-    /// Replaces the access policy and the token. They apply to new requests; open tunnels continue.
-    pub fn replace_access(&self, policy: Policy, token: Option<String>) {
+    /// Replaces the access policy, the tokens and the limits of clients. They apply to new requests; open tunnels continue.
+    pub fn replace_access(&self, policy: Policy, tokens: Vec<Token>, client_limits: ClientLimits) {
         let mut settings = self.0.settings.write().unwrap_or_else(PoisonError::into_inner);
-        *settings = Arc::new(configuration::Proxy { policy, token, ..configuration::Proxy::clone(&settings) });
+        let replaced = configuration::Proxy { policy, tokens, client_limits, ..configuration::Proxy::clone(&settings) };
+        *settings = Arc::new(replaced);
     }
 
     /// Begins a graceful shutdown: the proxy sends GOAWAY on each connection (RFC 9114 section 5.2) and rejects new

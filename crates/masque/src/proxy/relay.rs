@@ -1,23 +1,27 @@
 //! One tunnel of the proxy, which relays payloads between client and target. The client, the target's host, the idle
 //! timeout or an error ends it (RFC 9298 section 3.1).
 
-use super::Permit;
+use super::accounts::{Allowance, Usage};
 use super::client::Client;
-use crate::environment::{BoxFuture, ConnectedSocket};
+use super::end::End;
+use super::{Permit, ProxyState};
+use crate::environment::{BoxFuture, ConnectedSocket, Environment};
 use crate::halves::{PayloadSink, ReadHalf, ReadOutcome, WriteHalf, read_capsules, write_capsules};
 use crate::log::Event;
+use crate::metrics::Metrics;
 use crate::outbox::SendQueues;
 use crate::session::{DatagramReceiver, Session};
 use crate::target::Target;
-use crate::transport::{BidiStream, StreamEnd, StreamHandle, code};
+use crate::transport::{BidiStream, StreamEnd, code};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use futures_util::task::AtomicWaker;
 use h3::server::RequestStream;
 use http::Response;
-use std::future::{pending, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -27,37 +31,17 @@ use std::time::{Duration, Instant};
 pub(super) struct Relay {
     pub(super) socket: Arc<dyn ConnectedSocket>,
     pub(super) permit: Permit,
-}
-
-/// Reason why a tunnel ended, and the error code; the code is `None` for a regular end.
-struct End {
-    code: Option<u32>,
-    reason: String,
-}
-
-impl End {
-    fn new(code: impl Into<Option<u32>>, reason: impl Into<String>) -> End {
-        End { code: code.into(), reason: reason.into() }
-    }
-
-    fn socket(error: &io::Error) -> End {
-        End::new(code::CONNECT_ERROR, format!("cannot reach the target: {error}"))
-    }
-
-    /// Stores the code for both halves of the stream. The owner of a half must call this before it drops the half: a
-    /// half that is dropped without a code ends regularly.
-    fn told(self, ending: &StreamEnd) -> End {
-        if let Some(code) = self.code {
-            ending.abort(code);
-        }
-        self
-    }
+    pub(super) usage: Usage,
 }
 
 /// State shared by the tasks of a tunnel.
 struct Tunnel {
-    session: Arc<Session>,
+    environment: Arc<dyn Environment>,
+    metrics: Arc<Metrics>,
+    /// The connection's datagrams; `None` without datagrams.
+    session: Option<Arc<Session>>,
     socket: Arc<dyn ConnectedSocket>,
+    usage: Usage,
     id: u64,
     begin: Instant,
     /// Time of the last payload, in milliseconds after `begin`.
@@ -74,8 +58,33 @@ struct Tunnel {
 }
 
 impl Tunnel {
+    fn new(
+        shared: &ProxyState,
+        session: Option<Arc<Session>>,
+        relay: Relay,
+        id: u64,
+        in_capsules: bool,
+    ) -> (Tunnel, Permit) {
+        let tunnel = Tunnel {
+            environment: Arc::clone(&shared.environment),
+            metrics: Arc::clone(&shared.metrics),
+            session,
+            socket: relay.socket,
+            usage: relay.usage,
+            id,
+            begin: shared.environment.now(),
+            active: AtomicU64::new(0),
+            failure: Mutex::new(None),
+            failed: AtomicWaker::new(),
+            half_closed: AtomicBool::new(false),
+            in_capsules: AtomicBool::new(in_capsules),
+            taking: AtomicWaker::new(),
+        };
+        (tunnel, relay.permit)
+    }
+
     fn note_activity(&self) {
-        let elapsed = self.session.environment.now().saturating_duration_since(self.begin);
+        let elapsed = self.environment.now().saturating_duration_since(self.begin);
         self.active.store(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
@@ -99,24 +108,39 @@ impl Tunnel {
         loop {
             let active = self.begin + Duration::from_millis(self.active.load(Ordering::Relaxed));
             let deadline = active + limit;
-            if self.session.environment.now() >= deadline {
+            if self.environment.now() >= deadline {
                 return End::new(None, "idle");
             }
-            self.session.environment.sleep_until(deadline).await;
+            self.environment.sleep_until(deadline).await;
         }
+    }
+
+    /// Drops payloads of a client that exceeds its limits. Ends the tunnel if the client has used its bytes.
+    fn police(&self, payloads: &mut Vec<Bytes>) {
+        match self.usage.allowance(self.environment.now()) {
+            Allowance::Pass => return,
+            Allowance::Wait(_) => {}
+            Allowance::Used => {
+                self.fail(End::new(code::EXCESSIVE_LOAD, "the client has used the bytes that it may transfer"));
+            }
+        }
+        self.metrics.dropped_rate_total.add(payloads.len() as u64);
+        payloads.clear();
     }
 
     /// Sends payloads to the target until the host accepts no more. Removes the sent payloads from the vector.
     fn poll_send(&self, context: &mut Context<'_>, payloads: &mut Vec<Bytes>) -> Poll<io::Result<()>> {
+        self.police(payloads);
         while !payloads.is_empty() {
             let sent = match self.socket.poll_send(context, payloads) {
                 Poll::Ready(sent) => sent?,
                 Poll::Pending => return Poll::Pending,
             };
-            let metrics = &self.session.metrics;
+            let metrics = &self.metrics;
             let bytes: usize = payloads.drain(..sent.consumed).map(|payload| payload.len()).sum();
             metrics.payloads_to_target_total.add((sent.consumed - sent.too_large) as u64);
             metrics.bytes_to_target_total.add(bytes as u64);
+            self.usage.charge(self.environment.now(), bytes as u64);
             metrics.dropped_too_large_total.add(sent.too_large as u64);
         }
         Poll::Ready(Ok(()))
@@ -146,7 +170,7 @@ impl DatagramReceiver for Tunnel {
             Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error)) => self.fail(End::socket(&error)),
             Poll::Pending => {
-                self.session.metrics.dropped_busy_total.add(payloads.len() as u64);
+                self.metrics.dropped_busy_total.add(payloads.len() as u64);
                 // The socket has a single waiter, which this poll has replaced.
                 self.taking.wake();
             }
@@ -164,24 +188,15 @@ pub(super) async fn serve(
     target: &Target,
     relay: Relay,
     mut stream: RequestStream<BidiStream, Bytes>,
-    handle: StreamHandle,
+    (stopped, ending): (BoxFuture<()>, &StreamEnd),
 ) {
     let shared = &client.shared;
     let target = target.to_string();
     let Ok(response) = Response::builder().header("capsule-protocol", "?1").body(()) else { return };
     let id = stream.id().into_inner() / 4;
-    let tunnel = Arc::new(Tunnel {
-        session: Arc::clone(&client.session),
-        socket: relay.socket,
-        id,
-        begin: shared.environment.now(),
-        active: AtomicU64::new(0),
-        failure: Mutex::new(None),
-        failed: AtomicWaker::new(),
-        half_closed: AtomicBool::new(false),
-        in_capsules: AtomicBool::new(!client.takes_datagrams()),
-        taking: AtomicWaker::new(),
-    });
+    let session = Some(Arc::clone(&client.session));
+    let (tunnel, permit) = Tunnel::new(shared, session, relay, id, !client.takes_datagrams());
+    let tunnel = Arc::new(tunnel);
     let egress = tunnel.socket.local_address().ok();
     if let Some(address) = egress {
         shared.egress.add(address);
@@ -191,7 +206,8 @@ pub(super) async fn serve(
     let end = match stream.send_response(response).await {
         Ok(()) => {
             shared.log.log_event(&Event::TunnelOpened { client: client.address, target: &target });
-            run(client, &tunnel, stream, handle.stopped, &handle.ending).await
+            let (send, receive) = stream.split();
+            run(shared, &tunnel, (receive, send), stopped, ending).await
         }
         Err(error) => End::new(code::REQUEST_CANCELLED, error.to_string()),
     };
@@ -200,32 +216,52 @@ pub(super) async fn serve(
         shared.egress.remove(address);
     }
     shared.log.log_event(&Event::TunnelClosure { client: client.address, target: &target, reason: &end.reason });
-    drop(relay.permit);
+    drop(permit);
+}
+
+/// Serves the tunnel of a stream without datagrams until it ends.
+pub(super) async fn serve_capsules(
+    shared: &ProxyState,
+    relay: Relay,
+    halves: (impl ReadHalf, impl WriteHalf),
+    ending: &StreamEnd,
+) -> End {
+    let (tunnel, _permit) = Tunnel::new(shared, None, relay, 0, true);
+    let tunnel = Arc::new(tunnel);
+    let egress = tunnel.socket.local_address().ok();
+    if let Some(address) = egress {
+        shared.egress.add(address);
+    }
+    let end = run(shared, &tunnel, halves, Box::pin(pending()), ending).await;
+    if let Some(address) = egress {
+        shared.egress.remove(address);
+    }
+    end
 }
 
 async fn run(
-    client: &Arc<Client>,
+    shared: &ProxyState,
     tunnel: &Arc<Tunnel>,
-    stream: RequestStream<BidiStream, Bytes>,
-    stopped: noq::Stopped,
+    (receive, send): (impl ReadHalf, impl WriteHalf),
+    stopped: BoxFuture<()>,
     ending: &StreamEnd,
 ) -> End {
-    let (send, receive) = stream.split();
-    let mut parts: FuturesUnordered<BoxFuture<End>> = FuturesUnordered::new();
+    type Part<'a> = Pin<Box<dyn Future<Output = End> + Send + 'a>>;
+    let mut parts: FuturesUnordered<Part<'_>> = FuturesUnordered::new();
     parts.push(Box::pin(upwards(Arc::clone(tunnel), receive, ending.clone())));
-    let settings = client.shared.settings().tunnel.clone();
+    let settings = shared.settings().tunnel.clone();
     let coalesce = settings.coalesce;
-    let outbox = Arc::new(SendQueues::new(settings, Arc::clone(&tunnel.session.metrics)));
+    let outbox = Arc::new(SendQueues::new(settings, Arc::clone(&tunnel.metrics)));
     parts.push(Box::pin(down(Arc::clone(tunnel), Arc::clone(&outbox))));
     // If all payloads use datagrams, this task only keeps the stream open, as datagrams require.
     parts.push(Box::pin(down_to_stream(Arc::clone(tunnel), outbox, send, ending.clone(), coalesce)));
-    let idle_timeout = client.shared.settings().idle_timeout;
+    let idle_timeout = shared.settings().idle_timeout;
     let watched = Arc::clone(tunnel);
     parts.push(Box::pin(async move { watched.idle(idle_timeout).await }));
     let watched = Arc::clone(tunnel);
     parts.push(Box::pin(async move { watched.failure().await }));
     parts.push(Box::pin(async move {
-        let _ = stopped.await;
+        stopped.await;
         End::new(None, "client sent STOP_SENDING")
     }));
     parts.next().await.unwrap_or_else(|| End::new(None, "no task")).told(ending)
@@ -237,7 +273,7 @@ async fn upwards(tunnel: Arc<Tunnel>, mut receive: impl ReadHalf, ending: Stream
 }
 
 async fn read(tunnel: &Tunnel, receive: &mut impl ReadHalf) -> End {
-    let metrics = &tunnel.session.metrics;
+    let metrics = &tunnel.metrics;
     let end = match read_capsules(receive, tunnel, metrics).await {
         // The client has finished sending and may still receive. The half is kept, because its drop would send
         // STOP_SENDING.
@@ -251,8 +287,14 @@ async fn read(tunnel: &Tunnel, receive: &mut impl ReadHalf) -> End {
             End::new(code::DATAGRAM_ERROR, "payload exceeds the maximum UDP payload (65 527 bytes)")
         }
         ReadOutcome::Trailers => {
-            tunnel.session.connection.close(code::FRAME_UNEXPECTED.into(), b"a field section within a tunnel");
-            End::new(None, "the client sent a field section within the tunnel")
+            let reason = "the client sent a field section within the tunnel";
+            match &tunnel.session {
+                Some(session) => {
+                    session.connection.close(code::FRAME_UNEXPECTED.into(), b"a field section within a tunnel");
+                    End::new(None, reason)
+                }
+                None => End::new(code::MESSAGE_ERROR, reason),
+            }
         }
         ReadOutcome::Stream(error) => return End::new(code::REQUEST_CANCELLED, error.to_string()),
         ReadOutcome::Sink(error) => return End::socket(&error),
@@ -265,9 +307,11 @@ impl Tunnel {
     async fn receive(&self, payloads: &mut Vec<Bytes>) -> io::Result<()> {
         poll_fn(|context| self.socket.poll_receive(context, payloads)).await?;
         self.note_activity();
+        self.police(payloads);
         let bytes: usize = payloads.iter().map(Bytes::len).sum();
-        self.session.metrics.payloads_from_target_total.add(payloads.len() as u64);
-        self.session.metrics.bytes_from_target_total.add(bytes as u64);
+        self.metrics.payloads_from_target_total.add(payloads.len() as u64);
+        self.metrics.bytes_from_target_total.add(bytes as u64);
+        self.usage.charge(self.environment.now(), bytes as u64);
         Ok(())
     }
 }
@@ -280,16 +324,18 @@ async fn down(tunnel: Arc<Tunnel>, outbox: Arc<SendQueues>) -> End {
         if let Err(error) = tunnel.receive(&mut payloads).await {
             return End::socket(&error);
         }
-        if !tunnel.in_capsules.load(Ordering::Relaxed) {
+        if let Some(session) = &tunnel.session
+            && !tunnel.in_capsules.load(Ordering::Relaxed)
+        {
             // Payloads that do not fit are dropped and never moved to capsules (RFC 9298 section 6.1).
-            let limit = tunnel.session.max_payload(tunnel.id).unwrap_or(0);
+            let limit = session.max_payload(tunnel.id).unwrap_or(0);
             if let Some(payload) = payloads.iter().find(|payload| payload.len() > limit) {
                 tunnel.socket.report_too_large(payload, limit);
             }
-            tunnel.session.send(tunnel.id, &mut payloads);
+            session.send(tunnel.id, &mut payloads);
             continue;
         }
-        let now = tunnel.session.environment.now();
+        let now = tunnel.environment.now();
         // Copies the payloads, because a waiting payload would keep in memory all others that were received with it.
         payloads.drain(..).for_each(|payload| outbox.push(0, now, Bytes::copy_from_slice(&payload)));
     }
@@ -303,6 +349,6 @@ async fn down_to_stream(
     ending: StreamEnd,
     coalesce: bool,
 ) -> End {
-    let error = write_capsules(&mut send, &outbox, coalesce, &*tunnel.session.environment).await;
+    let error = write_capsules(&mut send, &outbox, coalesce, &*tunnel.environment).await;
     End::new(code::REQUEST_CANCELLED, error.to_string()).told(&ending)
 }

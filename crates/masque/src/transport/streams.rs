@@ -70,11 +70,17 @@ impl StreamEnd {
         let _ = self.0.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    fn code(&self) -> Option<VarInt> {
+    /// The code with which both halves end, or `None` for a normal end.
+    #[must_use]
+    pub fn reason(&self) -> Option<u32> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
-            code => Some(code.into()),
+            code => Some(code),
         }
+    }
+
+    fn code(&self) -> Option<VarInt> {
+        self.reason().map(VarInt::from)
     }
 }
 

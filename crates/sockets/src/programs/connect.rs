@@ -2,7 +2,7 @@
 
 use super::reach::{EstablishedConnection, Padding, PeerSettings};
 use super::{ControlChoice, ProgramError, Signals, farewell, run_error};
-use crate::tls::ServerVerification;
+use crate::tls::{ServerCredentials, ServerVerification};
 use crate::{TokioEnvironment, tls};
 use fullpipe_control::RttStatistics;
 use fullpipe_masque::client::{Client, DatagramObstacle, ForwarderLimits, RejectionCallback, forward};
@@ -26,6 +26,8 @@ pub struct ConnectOptions {
     pub listen: SocketAddr,
     /// Certificates that are trusted for the proxy.
     pub trust: ServerVerification,
+    /// Certificate that the client presents; `None` if it has none.
+    pub identity: Option<ServerCredentials>,
     /// Name that the proxy's certificate must contain; `None` if it is the host of the template.
     pub server_name: Option<String>,
     /// Congestion control of the tunnel.
@@ -71,7 +73,7 @@ pub(super) struct ProxyConnection {
 /// Connects to the proxy of a template. The connection updates `metrics`.
 pub(super) async fn to_proxy(
     template: &Template,
-    trust: &ServerVerification,
+    (trust, identity): (&ServerVerification, Option<&ServerCredentials>),
     server_name: Option<&str>,
     mut settings: configuration::Client,
     control: &ControlChoice,
@@ -79,7 +81,8 @@ pub(super) async fn to_proxy(
 ) -> Result<ProxyConnection, ProgramError> {
     settings.tunnel = control.of(&settings.tunnel, round_trips);
     let proxy = template.proxy_target().map_err(|error| ProgramError::Usage(error.to_string()))?;
-    let mut configuration = tls::client_config(trust).map_err(|error| ProgramError::Usage(error.to_string()))?;
+    let mut configuration =
+        tls::client_config_with_certificate(trust, identity).map_err(|error| ProgramError::Usage(error.to_string()))?;
     configuration.transport_config(Arc::new(settings.transport()));
     let host = proxy.host.to_string();
     let name = server_name.unwrap_or(&host);
@@ -116,8 +119,9 @@ pub async fn connect(
     let name = options.server_name.as_deref();
     let metrics = Arc::<Metrics>::default();
     let counts = (Arc::clone(&metrics), &RttStatistics::default());
+    let trust = (&options.trust, options.identity.as_ref());
     let ProxyConnection { endpoint, client, .. } =
-        to_proxy(&options.template, &options.trust, name, options.settings, &options.control, counts).await?;
+        to_proxy(&options.template, trust, name, options.settings, &options.control, counts).await?;
     let (client, mode, obstacle) = select_mode(client, options.mode).await?;
     selected(mode, obstacle);
     let tried = match client.open(&options.target).await {

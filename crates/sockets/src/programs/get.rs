@@ -129,7 +129,7 @@ pub async fn get(
     let (metrics, round_trips) = (Arc::<Metrics>::default(), RttStatistics::default());
     let counts = (Arc::clone(&metrics), &round_trips);
     let ProxyConnection { endpoint: outer, client, begin } =
-        to_proxy(&via.template, &via.trust, None, via.settings.clone(), &via.control, counts).await?;
+        to_proxy(&via.template, (&via.trust, None), None, via.settings.clone(), &via.control, counts).await?;
     let (client, mode, obstacle) = select_mode(client, via.mode).await?;
     if let (Mode::Datagram, Some(obstacle)) = (mode, obstacle) {
         client.close();

@@ -13,7 +13,7 @@ pub use connect::{ConnectOptions, ModeChoice, connect};
 pub use control::ControlChoice;
 pub use figures::{ConnectionMetrics, TunnelMetrics};
 pub use get::{GetOptions, GetResult, TunnelOptions, TunnelResult, get};
-pub use proxy::{ProxyOptions, proxy};
+pub use proxy::{HttpVersions, ProxyOptions, proxy};
 pub use serve::{ServeOptions, serve};
 
 use std::fmt;

@@ -1,6 +1,7 @@
 //! The program `masque proxy`.
 
 use super::{ControlChoice, ProgramError, Request, Signals, TunnelMetrics, farewell, metrics, run_error};
+use crate::http2::{self, SharedTls};
 use crate::tls::ServerCredentials;
 use crate::{TokioEnvironment, endpoint, tls};
 use fullpipe_control::RttStatistics;
@@ -8,10 +9,13 @@ use fullpipe_masque::configuration;
 use fullpipe_masque::environment::Environment;
 use fullpipe_masque::log::{Event, EventLogger};
 use fullpipe_masque::metrics::Metrics;
+use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::task::Poll;
 use std::time::Duration;
+use tokio::net::TcpListener;
 
 /// Options of the program `masque proxy`.
 #[derive(Clone, Debug)]
@@ -20,6 +24,10 @@ pub struct ProxyOptions {
     pub listen: SocketAddr,
     /// Certificate chain and private key of the proxy.
     pub identity: ServerCredentials,
+    /// Versions of HTTP that the proxy serves: 3 on UDP, 2 on TCP, or both on the same port.
+    pub http: HttpVersions,
+    /// File with the authorities that sign the certificates of clients; `None` if clients need no certificate.
+    pub client_ca: Option<PathBuf>,
     /// Address on which the proxy serves its metrics; `None` disables this service.
     pub metrics: Option<SocketAddr>,
     /// Congestion control of the connections to clients.
@@ -28,6 +36,41 @@ pub struct ProxyOptions {
     pub drain: Duration,
     /// All other settings.
     pub settings: configuration::Proxy,
+}
+
+/// Versions of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HttpVersions {
+    /// HTTP/2 over TLS and TCP.
+    pub http2: bool,
+    /// HTTP/3 over QUIC.
+    pub http3: bool,
+}
+
+/// The sockets on which a proxy listens.
+struct Listeners {
+    endpoint: Option<noq::Endpoint>,
+    tcp: Option<TcpListener>,
+    address: SocketAddr,
+}
+
+impl Listeners {
+    /// Binds the sockets of these versions, with the same port.
+    async fn bind(options: &ProxyOptions, tls: noq::ServerConfig) -> io::Result<Listeners> {
+        let mut listeners = Listeners { endpoint: None, tcp: None, address: options.listen };
+        if options.http.http3 {
+            let transport = options.settings.transport();
+            let endpoint = endpoint::bind_server(&TokioEnvironment, options.listen, tls, transport)?;
+            listeners.address = endpoint.local_addr()?;
+            listeners.endpoint = Some(endpoint);
+        }
+        if options.http.http2 {
+            let listener = TcpListener::bind(listeners.address).await?;
+            listeners.address = listener.local_addr()?;
+            listeners.tcp = Some(listener);
+        }
+        Ok(listeners)
+    }
 }
 
 /// Interval of the check whether all tunnels have ended.
@@ -62,8 +105,8 @@ impl<T: Fn(TunnelMetrics) + Send + 'static> EventLogger for Telling<T> {
 /// tunnels have ended, for at most the drain time or until a second signal.
 ///
 /// On SIGHUP the proxy calls `reload`, which returns the options as they are now. The certificate and the key apply to
-/// new connections, the access policy and the token to new requests. Other options keep their values, and so does a
-/// generated certificate. If `reload` or the certificate is invalid, nothing changes. `reloaded` receives the result.
+/// new connections. The access policy, the tokens and the limits of clients apply to new requests. Other options keep
+/// their values, and so does a generated certificate. If `reload` or the certificate is invalid, nothing changes. `reloaded` receives the result.
 ///
 /// Calls `ready` with the addresses on which it serves clients and metrics. Calls `told` with the metrics of all connections
 /// so far, when a connection ends and when the proxy stops.
@@ -78,15 +121,15 @@ pub async fn proxy(
     reloaded: impl Fn(Result<(), ProgramError>),
     told: impl Fn(TunnelMetrics) + Send + 'static,
 ) -> Result<(), ProgramError> {
-    let tls = tls::server_config(&options.identity).map_err(|error| ProgramError::Usage(error.to_string()))?;
+    let configured = tls::server_configs(&options.identity, options.client_ca.as_deref());
+    let (tls, tcp_tls) = configured.map_err(|error| ProgramError::Usage(error.to_string()))?;
+    let tcp_tls: SharedTls = Arc::new(RwLock::new(tcp_tls));
     let (metrics, round_trips) = (Arc::<Metrics>::default(), RttStatistics::default());
     options.settings.tunnel = options.control.of(&options.settings.tunnel, &round_trips);
-    let transport = options.settings.transport();
     let renewed_settings = options.settings.clone();
     let cannot_listen = format!("cannot listen on {}", options.listen);
-    let endpoint =
-        endpoint::bind_server(&TokioEnvironment, options.listen, tls, transport).map_err(run_error(&cannot_listen))?;
-    let address = endpoint.local_addr().map_err(run_error(&cannot_listen))?;
+    let Listeners { endpoint, tcp, address } =
+        Listeners::bind(&options, tls).await.map_err(run_error(&cannot_listen))?;
     options.settings.own.listening.push(address);
     let environment: Arc<dyn Environment> = Arc::new(TokioEnvironment);
     let telling = Arc::new(Telling { log, metrics: Arc::clone(&metrics), round_trips, told: Mutex::new(told) });
@@ -100,23 +143,32 @@ pub async fn proxy(
         }
         None => None,
     };
-    let (serving, served) = (endpoint.clone(), proxy.clone());
-    let task = tokio::spawn(async move { served.serve(serving).await });
+    let mut tasks = tokio::task::JoinSet::new();
+    if let Some(serving) = endpoint.clone() {
+        let served = proxy.clone();
+        tasks.spawn(async move { served.serve(serving).await });
+    }
+    if let Some(listener) = tcp {
+        tasks.spawn(http2::serve(listener, Arc::clone(&tcp_tls), proxy.clone()));
+    }
     let mut signals = Signals::with_reload()?;
     ready(address, metrics_address);
     while signals.next().await == Request::Reload {
         let renewed = reload().and_then(|options| {
             // A generated certificate has no file.
             let is_file = matches!(options.identity, ServerCredentials::Files { .. });
-            let tls = is_file.then(|| tls::server_config(&options.identity)).transpose();
+            let tls = is_file.then(|| tls::server_configs(&options.identity, options.client_ca.as_deref())).transpose();
             Ok((tls.map_err(|error| ProgramError::Runtime(error.to_string()))?, options.settings))
         });
         reloaded(renewed.map(|(tls, settings)| {
-            if let Some(mut configuration) = tls {
+            if let Some((mut configuration, tcp)) = tls {
                 configuration.transport_config(Arc::new(renewed_settings.transport()));
-                endpoint.set_server_config(Some(configuration));
+                if let Some(endpoint) = &endpoint {
+                    endpoint.set_server_config(Some(configuration));
+                }
+                *tcp_tls.write().unwrap_or_else(PoisonError::into_inner) = tcp;
             }
-            proxy.replace_access(settings.policy, settings.token);
+            proxy.replace_access(settings.policy, settings.tokens, settings.client_limits);
         }));
     }
     proxy.drain();
@@ -132,8 +184,10 @@ pub async fn proxy(
         Poll::Pending => ended.as_mut().poll(context),
     });
     let _ = tokio::time::timeout(options.drain, either).await;
-    farewell(&endpoint).await;
-    task.abort();
+    if let Some(endpoint) = &endpoint {
+        farewell(endpoint).await;
+    }
+    tasks.abort_all();
     telling.tell();
     Ok(())
 }

@@ -185,12 +185,12 @@ fn malformed_messages_abort_only_their_stream() {
 fn unknown_protocol_aborts_only_its_stream() {
     run(async {
         let certificate = certificate();
-        let proxy = proxy(&certificate, |_| {});
+        let proxy = proxy(&certificate, |settings| settings.tcp = false);
         let attacker = Attacker::new(&certificate, proxy.address).await;
         let path = path_of("127.0.0.1:9".parse().unwrap());
         let request = replaced(&path, ":protocol", "connect-ip");
         assert_eq!(attacker.ask(&request, false).await, Outcome::Reset(0x10e));
-        // CONNECT without a protocol is well-formed (RFC 9114 section 4.4), but not supported.
+        // CONNECT without a protocol is well-formed (RFC 9114 section 4.4), but this proxy does not accept it.
         let connect = headers(&[(":method", "CONNECT"), (":authority", "localhost:443")]);
         assert_eq!(attacker.ask(&connect, false).await, Outcome::Status(501));
         let _tunnel = attacker.tunnel(&path).await;

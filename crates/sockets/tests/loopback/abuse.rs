@@ -4,9 +4,14 @@ use crate::house::*;
 use crate::raw::*;
 use crate::wire;
 use bytes::{Buf, Bytes, BytesMut};
-use fullpipe_masque::client::Error;
+use fullpipe_masque::access::{ClientLimits, Token};
+use fullpipe_masque::client::{Error, Tunnel};
+use fullpipe_masque::configuration::Mode;
+use fullpipe_masque::environment::Environment;
 use fullpipe_masque::{capsule, datagram, varint};
+use fullpipe_sockets::TokioEnvironment;
 use http::{Method, StatusCode};
+use std::time::Duration;
 
 #[test]
 fn bad_requests_get_their_status_while_others_are_served() {
@@ -87,10 +92,10 @@ fn requests_beyond_the_limit_or_without_token_are_rejected() {
         let echo = echo().await;
         let proxy = proxy(&certificate, |settings| {
             settings.max_requests = 2;
-            settings.token = Some("s3cret".into());
+            settings.tokens = vec![token("alice", "s3cret", ClientLimits::default())];
         });
         let stranger = datagram_client(&certificate, &proxy).await;
-        assert!(matches!(stranger.open(&target(echo.address)).await, Err(Error::Rejected { status: 407, .. })));
+        assert!(matches!(stranger.open(&target(echo.address)).await, Err(Error::Rejected { status: 401, .. })));
         let known = client(&certificate, &proxy, |settings| settings.token = Some("s3cret".into())).await;
         let first = known.open(&target(echo.address)).await.unwrap();
         let second = known.open(&target(echo.address)).await.unwrap();
@@ -111,6 +116,86 @@ fn requests_beyond_the_limit_or_without_token_are_rejected() {
         assert_eq!(exchange(&first, b"one").await, b"one"[..]);
         assert_eq!(exchange(&third, b"three").await, b"three"[..]);
     });
+}
+
+fn token(name: &str, secret: &str, limits: ClientLimits) -> Token {
+    Token { name: name.into(), secret: secret.into(), limits }
+}
+
+#[test]
+fn limits_of_a_client_are_those_of_its_token_or_of_its_address() {
+    run(async {
+        let certificate = certificate();
+        let echo = target(echo().await.address);
+        let limits = |tunnels, bytes| ClientLimits { tunnels, bytes, ..ClientLimits::default() };
+        let proxy = proxy(&certificate, |settings| {
+            settings.tokens =
+                vec![token("alice", "one", limits(Some(1), None)), token("bob", "two", limits(None, Some(2000)))];
+            settings.client_limits = limits(Some(2), None);
+        });
+        let known = async |secret: &str| client(&certificate, &proxy, |own| own.token = Some(secret.into())).await;
+        let is_limited = |result: Result<_, Error>| match result {
+            Err(Error::Rejected { status: 429, proxy_status }) => proxy_status.contains("connection_limit_reached"),
+            other => panic!("{other:?}"),
+        };
+        // Two connections with the same token are one client.
+        let (alice, again, bob) = (known("one").await, known("one").await, known("two").await);
+        let tunnel = alice.open(&echo).await.unwrap();
+        assert!(is_limited(again.open(&echo).await));
+        let (first, second) = (bob.open(&echo).await.unwrap(), bob.open(&echo).await.unwrap());
+        assert!(is_limited(bob.open(&echo).await));
+        // The limit of bytes ends all tunnels of this client and of no other.
+        assert_eq!(exchange(&first, &[7; 900]).await, [7; 900][..]);
+        assert_eq!(exchange(&second, &[8; 900]).await, [8; 900][..]);
+        for tunnel in [&first, &second] {
+            tunnel.send(&mut vec![vec![9; 900].into()]);
+            let closure = tunnel.receive(&mut Vec::new()).await.unwrap_err();
+            assert!(closure.to_string().contains("H3_EXCESSIVE_LOAD"), "{closure}");
+        }
+        assert!(is_limited(bob.open(&echo).await));
+        assert_eq!(exchange(&tunnel, b"alice").await, b"alice"[..]);
+        proxy.log.wait_for("reason=\"the client has used the bytes that it may transfer\"", 2).await;
+        assert!(proxy.log.matching("one").is_empty() && proxy.log.matching("two").is_empty());
+    });
+}
+
+#[test]
+fn rate_of_a_client_is_limited_and_drops_are_counted() {
+    run(async {
+        let certificate = certificate();
+        let echo = target(echo().await.address);
+        let proxy = proxy(&certificate, |settings| {
+            // The burst is 256 KiB, and 8 kB/s add little to it.
+            settings.client_limits.rate = Some(8000);
+        });
+        let client = datagram_client(&certificate, &proxy).await;
+        let tunnel = client.open_with_mode(&echo, Mode::Stream).await.unwrap();
+        let mut echoed = Vec::new();
+        let begin = TokioEnvironment.now();
+        while proxy.metrics.dropped_rate_total.get() == 0 {
+            tunnel.send(&mut vec![vec![1; 1000].into(); 10]);
+            let _ = tokio::time::timeout(Duration::from_millis(1), tunnel.receive(&mut echoed)).await;
+        }
+        let passed = proxy.metrics.bytes_to_target_total.get() + proxy.metrics.bytes_from_target_total.get();
+        // A batch of at most 64 payloads is checked as a whole.
+        let burst = (256 << 10) + 8000 * (1 + begin.elapsed().as_secs());
+        assert!((200_000..burst + 2 * 64_000).contains(&passed), "{passed}");
+        // The tunnel is still open and carries payloads later.
+        let mut bystander = tunnel_echo(&tunnel, &mut echoed).await;
+        bystander.truncate(3);
+        assert_eq!(bystander, b"end"[..]);
+    });
+}
+
+/// Sends a payload until it is echoed.
+async fn tunnel_echo(tunnel: &Tunnel, received: &mut Vec<Bytes>) -> Bytes {
+    loop {
+        tunnel.send(&mut vec![b"end"[..].into()]);
+        let _ = tokio::time::timeout(Duration::from_millis(200), tunnel.receive(received)).await;
+        if let Some(payload) = received.drain(..).find(|payload| payload.len() == 3) {
+            return payload;
+        }
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(crate) struct Certificate {
 }
 
 impl Certificate {
-    fn identity(&self) -> ServerCredentials {
+    pub(crate) fn identity(&self) -> ServerCredentials {
         ServerCredentials::Files { chain: self.chain.clone(), key: self.key.clone() }
     }
 }
