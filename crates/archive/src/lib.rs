@@ -25,6 +25,7 @@ mod error;
 mod expectations;
 mod flow_summary;
 pub mod json;
+mod matrix;
 pub mod reference;
 mod robustness;
 mod run;
@@ -42,6 +43,7 @@ pub use comparison::{COMPARISON, ComparisonRow};
 pub use error::RecordError;
 pub use expectations::{EXPECTATIONS, ExpectationRow};
 pub use flow_summary::{DELAY_COLUMNS, FLOW_SUMMARY, FlowSummaryRow};
+pub use matrix::{FINDINGS, Finding, FindingRow, MATRIX, MatrixRow};
 pub use robustness::{CPU, CpuRow, ROBUSTNESS, RobustnessRow};
 pub use run::{
     AuditRecord, BdpLimitRecord, ContentRecord, IcmpRecord, KernelEndRecord, KernelRecord, LatenessRecord,
@@ -54,12 +56,12 @@ pub use run_tables::{
 };
 pub use study::{
     AxisOfStudy, AxisRecord, BOX_QUANTILES, Best, ClaimRecord, Clock, ExpectRecord, ExperimentRecord, LateRuns,
-    LeftOut, MetricRecord, ParameterRecord, Plot, PlotKind, PublishedRecord, STUDY, Scale, Scaling, ScenarioRecord,
-    ScenarioSetting, StudyRecord,
+    LeftOut, MatrixCell, MatrixRecord, MatrixStatement, MetricRecord, ParameterRecord, Plot, PlotKind, PublishedRecord,
+    STUDY, Scale, Scaling, ScenarioRecord, ScenarioSetting, StudyRecord,
 };
 pub use summary::{Point, ResultRow, Results, SUMMARY, SummaryRow, Verdict, describe_chance_verdicts, read_summary};
 pub use table::{Column, RecordTable, TableReader};
 pub use tables::Tables;
-pub use toml::{AxisValue, Bound, MultilineText, Points, ScenarioSettings, TomlValue, read_key};
+pub use toml::{AxisValue, Bound, MultilineText, Points, ScenarioSettings, SubTable, TomlValue, read_key};
 pub use value::{Cell, CellKind, CellValue, parse_number};
 pub use warning::{Warning, WarningKind};

@@ -2,7 +2,7 @@
 //! with all defaults.
 
 use crate::error::RecordError;
-use crate::toml::{AxisValue, Bound, MultilineText, Points, ScenarioSettings, TomlValue, names, toml_table};
+use crate::toml::{AxisValue, Bound, MultilineText, Points, ScenarioSettings, SubTable, TomlValue, names, toml_table};
 use fullpipe_schema::{FieldKind, Node, Value, ValueData};
 use fullpipe_units::Duration;
 use std::path::Path;
@@ -126,6 +126,8 @@ toml_table! {
     plot: Vec<Plot> = empty(FieldKind::Tables(&PLOT)), "Plots of the report.";
     claim: Vec<ClaimRecord> = empty(FieldKind::Tables(&CLAIM)), "Conditions over the metrics; each has a verdict.";
     expect: Vec<ExpectRecord> = empty(FieldKind::Tables(&EXPECT)), "Bounds on metrics, for continuous integration.";
+    matrix: Option<SubTable<MatrixRecord>> = optional(FieldKind::Table(&MATRIX), "none"),
+        "A matrix of criteria and conditions that compares the values of an axis with references.";
     published: Option<Vec<PublishedRecord>> = optional(
         FieldKind::Either(&FieldKind::Text, &FieldKind::Tables(&PUBLISHED)), "published.csv if it exists"
     ), "Published values: the name of a CSV file next to the study, or tables.";
@@ -198,6 +200,8 @@ toml_table! {
     static AXIS = "axis": "A list of values that an experiment sweeps over.";
     name: String = required(FieldKind::Name), "Name; a column of results.csv.";
     text: String = default(FieldKind::Text, ""), "Description, with unit.";
+    values_of: Option<String> = optional(FieldKind::Name, "none"),
+        "An earlier experiment: the axis has the text, paths and values of that experiment's axis of the same name.";
     paths: Vec<String> = default(TEXTS, "[]"), "Scenario paths that it sets; if empty, those of the parameter of this name.";
     values: Vec<AxisValue> = default(RAWS, "[]"),
         "Values in order: plain, or { label, value } or { label, set = { PATH = VALUE }, replications = NAME }. If \
@@ -307,6 +311,49 @@ toml_table! {
         "Smallest accepted mean: a number in the metric's unit, or a quantity such as `\"20Mbit/s\"`, `\"50ms\"`, `\"1MB\"` or \
          `\"2%\"`.";
     max: Option<Bound> = optional(Bound::KIND, "no maximum"), "Largest accepted mean, as `min`.";
+}
+
+toml_table! {
+    /// A matrix of criteria (rows) and conditions (columns) that compares the values of an axis with references.
+    #[derive(Default)]
+    pub struct MatrixRecord;
+    static MATRIX = "matrix": "A matrix of criteria (rows) and conditions (columns) that compares the values of an axis with references. \
+        The study writes matrix.csv and findings.csv.";
+    axis: String = required(FieldKind::Name), "Axis whose values are compared, such as `congestion`.";
+    references: Vec<String> = required(TEXTS), "Values of the axis that are the references.";
+    candidate: Option<String> = optional(FieldKind::Text, "the values of the axis that are not references"),
+        "Value of the axis that is compared with the references. `--set AXIS=VALUE` sets it.";
+    rows: Vec<(String, String)> = required(FieldKind::Map(&FieldKind::Text)), "Rows: names, such as section numbers, and their titles.";
+    columns: Vec<(String, String)> = required(FieldKind::Map(&FieldKind::Text)), "Columns: names and titles.";
+    cell: Vec<MatrixCell> = required(FieldKind::Tables(&MATRIX_CELL)), "Cells. Each row needs a cell in each column.";
+    statement: Option<Vec<MatrixStatement>> = optional(FieldKind::Tables(&MATRIX_STATEMENT), "none"),
+        "Texts that the author of the candidate supplies.";
+}
+
+toml_table! {
+    /// Cells of a matrix with the same content.
+    #[derive(Default)]
+    pub struct MatrixCell;
+    static MATRIX_CELL = "matrix cell": "The cells in all `columns` of all `rows`: experiments with metrics, or the reason why nothing is run.";
+    rows: Vec<String> = required(TEXTS), "Rows.";
+    columns: Vec<String> = required(TEXTS), "Columns.";
+    experiments: Option<Vec<String>> = optional(NAMES, "none"), "Experiments whose points the cells show.";
+    r#where: Option<Vec<(String, Node)>> = optional(SETTINGS, "all points"),
+        "Axes and their values that select points: one value or a list.";
+    worse: Option<Vec<(String, Best)>> = optional(FieldKind::Map(&FieldKind::Choice(Best::CHOICES)), "none"),
+        "Metrics of the cells, each with the direction that is worse: `high` or `low`.";
+    note: Option<String> = optional(FieldKind::Text, "none"), "What the cells leave out, for the report.";
+    not_run: Option<String> = optional(FieldKind::Text, "none"), "Why nothing is run for the cells.";
+}
+
+toml_table! {
+    /// A text that the author of the candidate supplies.
+    #[derive(Default)]
+    pub struct MatrixStatement;
+    static MATRIX_STATEMENT = "matrix statement": "A text that the author of the candidate supplies.";
+    section: String = required(FieldKind::Text), "Section that requires the text.";
+    title: String = required(FieldKind::Text), "Subject.";
+    text: String = default(FieldKind::Text, ""), "Text; the report says `not supplied` if it is empty.";
 }
 
 toml_table! {

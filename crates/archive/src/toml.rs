@@ -263,6 +263,35 @@ impl<T: TomlValue> TomlValue for Vec<(String, T)> {
     }
 }
 
+/// A single table under its own header.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SubTable<T>(pub T);
+
+impl<T> std::ops::Deref for SubTable<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: TomlValue> TomlValue for SubTable<T> {
+    const IS_TABLE: bool = true;
+
+    fn from_toml(value: &Value) -> Self {
+        SubTable(T::from_toml(value))
+    }
+
+    fn to_inline_toml(&self) -> Option<String> {
+        None
+    }
+
+    fn write_tables(&self, path: &str, out: &mut String) {
+        let _ = writeln!(out, "\n[{path}]");
+        self.0.write_tables(path, out);
+    }
+}
+
 fn pairs(pairs: &[(String, impl TomlValue)], quote: fn(&str) -> String) -> String {
     let pair = |(key, value): &(String, _)| Some(format!("{} = {}", quote(key), TomlValue::to_inline_toml(value)?));
     let pairs: Vec<String> = pairs.iter().filter_map(pair).collect();

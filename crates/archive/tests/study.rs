@@ -2,8 +2,8 @@
 
 use fullpipe_archive::{
     AxisOfStudy, AxisRecord, AxisValue, Best, Bound, ClaimRecord, Clock, ExpectRecord, ExperimentRecord, LateRuns,
-    LeftOut, MetricRecord, MultilineText, ParameterRecord, Plot, PlotKind, Points, PublishedRecord, Scale, Scaling,
-    ScenarioRecord, ScenarioSetting, ScenarioSettings, StudyRecord,
+    LeftOut, MatrixCell, MatrixRecord, MatrixStatement, MetricRecord, MultilineText, ParameterRecord, Plot, PlotKind,
+    Points, PublishedRecord, Scale, Scaling, ScenarioRecord, ScenarioSetting, ScenarioSettings, StudyRecord, SubTable,
 };
 use fullpipe_schema::{Entry, Node, NodeContent, SourceLocation};
 use fullpipe_units::Duration;
@@ -89,6 +89,7 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
             axis: vec![AxisRecord {
                 name: name("axis"),
                 text: odd(),
+                values_of: Some(name("first")),
                 paths: vec![odd()],
                 values: vec![AxisValue(text("a")), AxisValue(labelled)],
                 quick: Some(vec![AxisValue(text("a"))]),
@@ -152,6 +153,23 @@ fn whole(odd: &str, number: f64) -> StudyRecord {
             min: Some(Bound::Number(number)),
             max: Some(Bound::Quantity(odd())),
         }],
+        matrix: Some(SubTable(MatrixRecord {
+            axis: name("axis"),
+            references: vec![odd(), odd()],
+            candidate: Some(odd()),
+            rows: vec![("5.1.1".to_owned(), odd()), (odd(), odd())],
+            columns: vec![("6.1".to_owned(), odd())],
+            cell: vec![MatrixCell {
+                rows: vec![odd()],
+                columns: vec![odd()],
+                experiments: Some(vec![name("first")]),
+                r#where: Some(point()),
+                worse: Some(vec![(name("rate_bps"), Best::Low)]),
+                note: Some(odd()),
+                not_run: Some(odd()),
+            }],
+            statement: Some(vec![MatrixStatement { section: odd(), title: odd(), text: odd() }]),
+        })),
         published: Some(vec![PublishedRecord {
             experiment: Some(name("first")),
             point: odd(),
@@ -200,9 +218,12 @@ fn written_study_has_the_documented_form() {
     for part in [
         "set = { \"duration\" = \"1s\", \"o.x\" = 0.5 }\n",
         "points = [\n  { axis = \"a\", other = -3 },\n  { axis = \"a\", other = -3 },\n]\n",
-        "\n[[experiment.axis]]\nname = \"axis\"\ntext = \"o\"\npaths = [\"o\"]\nvalues = [\"a\", { label = \"b\", value = true, \
+        "\n[[experiment.axis]]\nname = \"axis\"\ntext = \"o\"\nvalues_of = \"first\"\npaths = [\"o\"]\nvalues = [\"a\", { label = \"b\", value = true, \
          set = { \"duration\" = \"2s\", \"a.b\" = [\"c\"] }, replications = \"rows\" }]\nquick = [\"a\"]\n",
         "\n[[plot]]\nname = \"bare\"\nkind = \"line\"\n\n[[claim]]\n",
+        "\n[matrix]\naxis = \"axis\"\nreferences = [\"o\", \"o\"]\ncandidate = \"o\"\nrows = { \"5.1.1\" = \"o\", o = \"o\" }\n",
+        "\n[[matrix.cell]]\nrows = [\"o\"]\ncolumns = [\"o\"]\nexperiments = [\"first\"]\nwhere = { axis = \"a\", other = -3 }\n\
+         worse = { rate_bps = \"low\" }\n",
     ] {
         assert!(text.contains(part), "{part} in\n{text}");
     }

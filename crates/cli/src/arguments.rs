@@ -52,6 +52,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: StudyCommand,
     },
+    /// Evaluate a congestion control by RFC 9743 (BCP 133): a matrix of criteria and conditions, with Reno, CUBIC and BBRv3
+    /// as references
+    Evaluate(EvaluateArguments),
     /// Rebuild report.html and plots/ from the records in a folder
     Report(ReportArguments),
     /// Check scenarios, studies and proxy configurations without running them
@@ -274,6 +277,30 @@ pub(crate) struct StudyArguments {
     /// [default folder: fullpipe-out/NAME-shard-I-of-N]
     #[arg(long, value_name = "I/N", conflicts_with_all = ["json", "junit", "open"])]
     pub(crate) shard: Option<Shard>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvaluateArguments {
+    /// The congestion control (`fullpipe list congestion`)
+    pub(crate) control: String,
+    /// The study with the matrix: a file, or the name of an embedded study
+    #[arg(long, default_value = "bcp-133")]
+    pub(crate) study: String,
+    #[command(flatten)]
+    pub(crate) common: CommonArguments,
+    /// Runs per point
+    #[arg(long)]
+    pub(crate) runs: Option<u64>,
+    /// Number of parallel runs [default: the number of cores]; results do not depend on it
+    #[arg(long)]
+    pub(crate) jobs: Option<usize>,
+    /// Shorten the study to at most 60 s on two cores; its records are marked
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Copy finished runs from this folder of records, such as that of another control (repeatable) [default: the folders of
+    /// evaluations next to the folder for the records]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) reuse: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ mod allocator;
 mod arguments;
 mod bench;
 mod cost;
+mod evaluate;
 mod exit;
 mod expectations;
 mod explain;
@@ -88,6 +89,7 @@ fn run(command: Command) -> Result<(), exit::Failure> {
             arguments::StudyCommand::Merge(merge) => records::merge_shards(merge),
             arguments::StudyCommand::Unknown(words) => Err(records::unknown_study_command(&words)),
         },
+        Command::Evaluate(evaluate) => evaluate::evaluate(evaluate),
         Command::Report(arguments) => report::report(&arguments),
         Command::Check { files, cost: false, .. } => records::check(&files),
         Command::Check { files, cost: true, json, quick } => cost::check(&files, json, quick),

@@ -1,6 +1,7 @@
 //! The commands that write or read records: `run`, `study`, `report`, `check`.
 
 use crate::arguments::{CommonArguments, MergeArguments, RunArguments, StudyArguments};
+use crate::evaluate;
 use crate::exit::Failure;
 use crate::expectations;
 use crate::flow_table;
@@ -138,9 +139,21 @@ pub(crate) fn find_study(name: &str) -> Result<Study, Failure> {
 
 /// Runs `fullpipe study run`.
 pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
-    let common = &arguments.common;
     require_study(&arguments.study)?;
-    let mut study = find_study(&arguments.study)?;
+    let study = find_study(&arguments.study)?;
+    let folder = Path::new("fullpipe-out").join(&study.name);
+    run_loaded_study(study, arguments, &folder, Vec::new())
+}
+
+/// Runs a study with the user's arguments. Without `--out`, the records go to `default_folder`. Finished runs are copied
+/// from the folders in `reuse_from`.
+pub(crate) fn run_loaded_study(
+    mut study: Study,
+    arguments: &StudyArguments,
+    default_folder: &Path,
+    reuse_from: Vec<PathBuf>,
+) -> Result<(), Failure> {
+    let common = &arguments.common;
     if !common.sabotage.is_empty() {
         return Err(Failure::usage("--sabotage requires `fullpipe run`"));
     }
@@ -164,12 +177,12 @@ pub(crate) fn run_study(arguments: &StudyArguments) -> Result<(), Failure> {
     let qlog = arguments.qlog;
     let run = RunOptions { audit: common.audit, qlog, resume: common.resume, ..RunOptions::default() };
     let memory_bytes = if common.ignore_memory { None } else { memory_bytes() };
-    let options = study::StudyOptions { jobs, run, memory_bytes, ..study::StudyOptions::default() };
+    let options = study::StudyOptions { jobs, run, memory_bytes, reuse_from, ..study::StudyOptions::default() };
     // `apply` tries the overrides one by one. Their hints are produced again when the points are resolved.
     hints.take_hints();
     let made = match arguments.shard {
         Some(shard) => make_shard(&study, shard, &*laboratory, common, &options),
-        None => make(&study, &*laboratory, common, &options, &Path::new("fullpipe-out").join(&study.name)),
+        None => make(&study, &*laboratory, common, &options, default_folder),
     };
     show_hints(&hints.take_hints());
     made
@@ -322,6 +335,9 @@ fn make(
     }
     if common.json {
         output::json(&outcome.to_json());
+    } else if let Some(text) = evaluate::table(&outcome.findings, &outcome.matrix) {
+        // The cells of a matrix summarize the metrics of its points, of which there are hundreds.
+        print_line!("{}", text.trim_end_matches('\n'));
     } else {
         print_line!("{}", metric_table(study, &outcome.rows).trim_end_matches('\n'));
         if let Some(flows) = flow_table::of_single_run(study, folder)? {

@@ -16,8 +16,8 @@ use crate::files::{FileOperationError, FileSystem, UNFINISHED};
 use crate::port::{RunFileSink, RunOptions, RunRecords};
 use crate::tables::{MetricTables, TABLES, WantedRows};
 use fullpipe_archive::{
-    COMPLETIONS, CPU, CpuRow, EXPECTATIONS, FLOW_SUMMARY, FLOWS, PacketCapture, ROBUSTNESS, Results, RunOptionsRecord,
-    RunRecord, SERIES, SUMMARY, StudyRecord,
+    COMPLETIONS, CPU, CpuRow, EXPECTATIONS, FINDINGS, FLOW_SUMMARY, FLOWS, MATRIX, PacketCapture, ROBUSTNESS, Results,
+    RunOptionsRecord, RunRecord, SERIES, SUMMARY, StudyRecord,
 };
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -90,6 +90,8 @@ impl Archive {
                 SUMMARY.file,
                 FLOW_SUMMARY.file,
                 EXPECTATIONS.file,
+                MATRIX.file,
+                FINDINGS.file,
                 Results::FILE,
                 ROBUSTNESS.file,
                 ROBUSTNESS_PAGE,
@@ -104,6 +106,13 @@ impl Archive {
         files.create_folder(&runs)?;
         let (cpu_before, cpu) = (OnceLock::new(), Mutex::default());
         Ok(Archive { folder: folder.to_owned(), files, cpu_before, cpu, _lock: lock })
+    }
+
+    /// Returns an existing folder of records to read from. Nothing is changed or locked: a run is either complete under
+    /// its key or not there.
+    pub(crate) fn to_read(folder: &Path, files: FileSystem) -> Self {
+        let (cpu_before, cpu) = (OnceLock::new(), Mutex::default());
+        Archive { folder: folder.to_owned(), files, cpu_before, cpu, _lock: None }
     }
 
     fn run_folder(&self, key: &str) -> PathBuf {

@@ -20,6 +20,7 @@ mod laboratory;
 mod lateness;
 mod level;
 pub mod load;
+mod matrix;
 pub mod plan;
 pub mod port;
 pub mod published;

@@ -5,6 +5,7 @@ use crate::check;
 use crate::expect;
 use crate::expression::{self, Expression, ExpressionPurpose};
 use crate::level::{flattened, level_of, wrong_for_fixed_name};
+use crate::matrix;
 use crate::port::ScenarioSource;
 use crate::published;
 use crate::replications;
@@ -110,7 +111,7 @@ impl Loader<'_> {
         let mut experiments: Vec<Experiment> = Vec::new();
         for tree in root.tables("experiment") {
             self.unique(tree, "experiment", experiments.iter().map(|experiment| experiment.name.as_str()));
-            let mut experiment = self.experiment(tree, &scenario_names, &parameters, runs, quick_runs);
+            let mut experiment = self.experiment(tree, &scenario_names, &parameters, runs, quick_runs, &experiments);
             experiment.vary_clock(clocks(clock));
             experiments.push(experiment);
         }
@@ -132,6 +133,7 @@ impl Loader<'_> {
         let plots = self.plots(root, &experiments, &metrics);
         let expectations = expect::of_study(root, &experiments, &metrics, self.sources, &mut self.errors);
         let robust = self.robust(root);
+        let matrix = matrix::of_study(root, &experiments, &metrics, self.sources, &mut self.errors);
         Study {
             name,
             title: root.text("title").to_owned(),
@@ -155,6 +157,7 @@ impl Loader<'_> {
             plots,
             claims,
             expectations,
+            matrix,
             published: Vec::new(),
             scenario_settings: read_key(root, "scenario_setting"),
             left_out: read_key(root, "left_out"),
@@ -308,13 +311,14 @@ impl Loader<'_> {
         parameters: &[(String, ParameterRecord)],
         runs: u64,
         quick_runs: Option<u64>,
+        earlier: &[Experiment],
     ) -> Experiment {
         let scenario = tree.text("scenario");
         self.exists(tree.location_of("scenario"), "scenario", "scenario", scenario, scenarios);
         let mut axes: Vec<Axis> = Vec::new();
         for axis in tree.tables("axis") {
             self.unique(axis, "axis", axes.iter().map(|axis| axis.name.as_str()));
-            axes.push(self.axis(axis, parameters));
+            axes.push(self.axis(axis, parameters, earlier));
         }
         let points = tree.get("points").map(|list| self.points(list, &mut axes, true));
         let quick_points = tree.get("quick_points").map(|list| self.points(list, &mut axes, points.is_some()));
@@ -362,8 +366,25 @@ impl Loader<'_> {
         experiment
     }
 
-    fn axis(&mut self, tree: &Tree, parameters: &[(String, ParameterRecord)]) -> Axis {
+    /// Reads an axis. With `values_of`, it is the axis of the same name of an earlier experiment.
+    fn axis(&mut self, tree: &Tree, parameters: &[(String, ParameterRecord)], earlier: &[Experiment]) -> Axis {
         let name = tree.text("name").to_owned();
+        if let Some(of) = tree.get("values_of").filter(|value| value.given) {
+            let has_axis = |experiment: &&Experiment| experiment.axis(&name).is_some();
+            let valid: Vec<&str> = earlier.iter().filter(has_axis).map(|experiment| experiment.name.as_str()).collect();
+            self.exists(of.place, "values_of", &format!("earlier experiment with the axis {name}:"), of.text(), &valid);
+            if let Some(value) = ["values", "paths"].into_iter().find_map(|key| tree.get(key).filter(|v| v.given)) {
+                self.wrong(value.place, "values_of", "the axis has values_of, and values or paths", &["one of them"]);
+            }
+            let found = earlier.iter().find(|experiment| experiment.name == of.text());
+            if let Some((_, axis)) = found.and_then(|experiment| experiment.axis(&name)) {
+                let mut axis = axis.clone();
+                if tree.get("quick").is_some_and(|value| value.given) {
+                    axis.quick = self.quick_levels(tree, &name, &axis.levels);
+                }
+                return axis;
+            }
+        }
         let of_clock = name == CLOCK_AXIS;
         if !of_clock {
             self.usable_name(&name, tree.location_of("name"), "an axis");
@@ -395,7 +416,13 @@ impl Loader<'_> {
             let expected = ["paths", "the name of a parameter", "values with `set`"];
             self.wrong(tree.location_of("name"), "axis", message, &expected);
         }
-        let quick = tree.get("quick").map(|list| {
+        let quick = self.quick_levels(tree, &name, &levels);
+        Axis { name, text: tree.text("text").to_owned(), paths, levels, quick }
+    }
+
+    /// Reads the labels of the levels that a shortened study keeps; `None` for all.
+    fn quick_levels(&mut self, tree: &Tree, name: &str, levels: &[Level]) -> Option<Vec<String>> {
+        tree.get("quick").map(|list| {
             let mut kept = Vec::new();
             for value in list.list() {
                 match levels.iter().find(|level| level.is(value.raw())) {
@@ -411,8 +438,7 @@ impl Loader<'_> {
                 self.wrong(list.place, "quick", "no value is left", &["at least one of the values"]);
             }
             kept
-        });
-        Axis { name, text: tree.text("text").to_owned(), paths, levels, quick }
+        })
     }
 
     /// Reads a level from a plain value or from `{ label, value, set }`.

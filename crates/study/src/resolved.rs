@@ -6,7 +6,7 @@ use crate::published::point_label;
 use crate::study::{Axis, Experiment, Level, PublishedResult, SeedSource, Setting, Study};
 use fullpipe_archive::{
     AxisOfStudy, AxisRecord, AxisValue, Clock, ExperimentRecord, LateRuns, MultilineText, Points, PublishedRecord,
-    ScenarioRecord, ScenarioSettings, StudyRecord,
+    ScenarioRecord, ScenarioSettings, StudyRecord, SubTable,
 };
 use fullpipe_scenario::schema::{Entry, Node, NodeContent, SourceLocation};
 
@@ -44,6 +44,7 @@ pub fn resolved_text(study: &Study, build: &str) -> String {
         plot: study.plots.clone(),
         claim: study.claims.iter().map(|claim| claim.record.clone()).collect(),
         expect: study.expectations.iter().filter_map(|expectation| expectation.record.clone()).collect(),
+        matrix: study.matrix.clone().map(SubTable),
         // Written even if it is empty, so that a `published.csv` in the folder of records is not read.
         published: Some(present(study).cloned().map(published_record).collect()),
     };
@@ -129,6 +130,7 @@ fn axis_record(axis: &Axis) -> AxisRecord {
     AxisRecord {
         name: axis.name.clone(),
         text: axis.text.clone(),
+        values_of: None,
         paths: axis.paths.clone(),
         values: axis.levels.iter().map(axis_value).collect(),
         quick: axis.quick.as_ref().map(kept),

@@ -7,6 +7,7 @@ use crate::expect;
 use crate::experience;
 use crate::expression::{ExpressionPurpose, parse};
 use crate::files::FileSystem;
+use crate::matrix;
 use crate::plan::{Plan, make_plan, with_random_starts};
 use crate::port::{RunOptions, Runner, ScenarioSource};
 use crate::resolved::resolved_text;
@@ -16,8 +17,8 @@ use crate::summary::{MeasuredValues, SeedVerdicts, cpu_of, row_to_json};
 use crate::sweep::{RunResult, StudyObserver, Sweep};
 use crate::tables::WantedRows;
 use fullpipe_archive::{
-    EXPECTATIONS, ExpectationRow, FLOW_SUMMARY, FlowSummaryRow, MetricRecord, ROBUSTNESS, Results, RunRecord, SUMMARY,
-    SummaryRow, Verdict, Warning, WarningKind,
+    EXPECTATIONS, ExpectationRow, FINDINGS, FLOW_SUMMARY, FindingRow, FlowSummaryRow, MATRIX, MatrixRow, MetricRecord,
+    ROBUSTNESS, Results, RunRecord, SUMMARY, SummaryRow, Verdict, Warning, WarningKind,
 };
 use fullpipe_scenario::LoadedScenario;
 use fullpipe_scenario::schema::{Errors, Override};
@@ -40,11 +41,19 @@ pub struct StudyOptions {
     /// Whether to use only existing runs of the plan, as after [`merge`](crate::merge). Claims over deterministic
     /// points also need runs with random starts, which are not part of the plan. These are still executed.
     pub only_reuse: bool,
+    /// Other folders of records. Finished runs of the plan that `folder` does not contain are copied from them.
+    pub reuse_from: Vec<PathBuf>,
 }
 
 impl Default for StudyOptions {
     fn default() -> Self {
-        StudyOptions { jobs: 1, run: RunOptions::default(), memory_bytes: None, only_reuse: false }
+        StudyOptions {
+            jobs: 1,
+            run: RunOptions::default(),
+            memory_bytes: None,
+            only_reuse: false,
+            reuse_from: Vec::new(),
+        }
     }
 }
 
@@ -75,6 +84,10 @@ pub struct StudyOutcome {
     pub cpu_s: f64,
     /// The rows of `expectations.csv`.
     pub expectations: Vec<ExpectationRow>,
+    /// The rows of `matrix.csv`.
+    pub matrix: Vec<MatrixRow>,
+    /// The rows of `findings.csv`.
+    pub findings: Vec<FindingRow>,
     /// The distinct measured intervals of the runs: the start, and the end in a run of the full duration.
     pub intervals: Vec<(Duration, Duration)>,
 }
@@ -123,6 +136,7 @@ pub fn run(
     let jobs = jobs_of(&plan, options, progress)?;
     let build = laboratory.build_identity();
     let archive = Archive::open(folder, &resolved_text(study, &build), files.clone())?;
+    copy_finished_runs(&plan, &options.reuse_from, &archive, files)?;
     let sweep = Sweep {
         study,
         plan: &plan,
@@ -171,11 +185,24 @@ pub fn run(
     if !expectations.is_empty() {
         tables.push((EXPECTATIONS.file, EXPECTATIONS.to_bytes(&expectations)));
     }
+    let (matrix, findings) = matrix::rows(&measured, study);
+    if study.matrix.is_some() {
+        tables.push((MATRIX.file, MATRIX.to_bytes(&matrix)));
+        tables.push((FINDINGS.file, FINDINGS.to_bytes(&findings)));
+    }
     archive.write(&tables)?;
     let mut warnings = measured.equal_records();
     warnings.extend(of_runs(&plan, &results));
-    let mut outcome =
-        StudyOutcome { quick: study.quick, seeds, warnings, flows, expectations, ..StudyOutcome::default() };
+    let mut outcome = StudyOutcome {
+        quick: study.quick,
+        seeds,
+        warnings,
+        flows,
+        expectations,
+        matrix,
+        findings,
+        ..StudyOutcome::default()
+    };
     outcome.untrusted.extend(nothing_delivered(&results));
     let of_starts = starts.iter().flat_map(|(plan, results)| plan.runs.iter().zip(results));
     // There are few different intervals in a study: one, or one per experiment.
@@ -199,6 +226,29 @@ pub fn run(
     outcome.untrusted.extend(untrusted.map(|row| (row.name(), row.note.clone())));
     outcome.rows = rows;
     Ok(outcome)
+}
+
+/// Copies the finished runs in virtual time that the archive lacks from other folders of records.
+fn copy_finished_runs(
+    plan: &Plan,
+    folders: &[PathBuf],
+    archive: &Archive,
+    files: &FileSystem,
+) -> Result<(), StudyError> {
+    let any = RunOptions::default();
+    let sources: Vec<Archive> = folders.iter().map(|folder| Archive::to_read(folder, files.clone())).collect();
+    for run in plan.runs.iter().filter(|run| !run.real && !sources.is_empty()) {
+        if archive.find(&run.key, &any)?.is_some() {
+            continue;
+        }
+        for source in &sources {
+            if source.find(&run.key, &any)?.is_some() {
+                archive.copy_run(&run.key, source)?;
+                break;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the number of simultaneous runs. Fails if this version does not support a scenario of the plan, or a run needs
@@ -337,6 +387,7 @@ pub fn single_run_study(name: &str, title: &str, scenario: ScenarioSource, seed:
         plots: Vec::new(),
         claims: Vec::new(),
         expectations: Vec::new(),
+        matrix: None,
         published: Vec::new(),
         scenario_settings: Vec::new(),
         left_out: Vec::new(),

@@ -104,7 +104,12 @@ impl Applier<'_> {
                     }
                     if is_axis {
                         axes_set.push(name);
-                        self.replace_axis(study, index, name, &value)?;
+                        let all = study.with_references(name, &value);
+                        self.replace_axis(study, index, name, &all)?;
+                        let is_single = !matches!(value.content, NodeContent::Array(_));
+                        if let Some(matrix) = study.matrix.as_mut().filter(|matrix| matrix.axis == name && is_single) {
+                            matrix.candidate = Some(labeled(&value));
+                        }
                     }
                     if is_parameter && !(is_axis && matches!(value.content, NodeContent::Array(_))) {
                         if let Some(expected) = wrong_for_fixed_name(name, &value) {
@@ -414,6 +419,11 @@ impl std::fmt::Display for Owner {
             Owner::Replications => formatter.write_str("the rows of the replications"),
         }
     }
+}
+
+/// Returns the label of a value of an axis, which is plain or a table with a label.
+pub(crate) fn labeled(value: &Node) -> String {
+    level_of(value).map_or_else(|_| label_of(value), |level| level.label)
 }
 
 fn as_list(value: &Node) -> Vec<&Node> {

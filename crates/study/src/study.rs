@@ -10,6 +10,8 @@ use fullpipe_archive::{
 use fullpipe_scenario::schema::{Node, NodeContent, SourceLocation};
 use std::ops::Deref;
 
+pub use fullpipe_archive::MatrixRecord as Matrix;
+
 /// A study with all its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
@@ -54,6 +56,8 @@ pub struct Study {
     pub claims: Vec<Claim>,
     /// The bounds on metrics.
     pub expectations: Vec<Expectation>,
+    /// The matrix that compares the values of an axis with references; `None` if there is none.
+    pub matrix: Option<Matrix>,
     /// The published values.
     pub published: Vec<PublishedResult>,
     /// The user's settings of scenarios.

@@ -313,9 +313,14 @@ impl<'a> MeasuredValues<'a> {
     }
 
     /// Returns the trusted values of a metric at a point, in the order of runs.
-    fn of(&self, point: usize, metric: usize) -> Vec<Option<f64>> {
+    pub(crate) fn of(&self, point: usize, metric: usize) -> Vec<Option<f64>> {
         let value = |run: &OfRun<'_>| run.sound()?.get(metric).copied().flatten();
         self.points[point].iter().map(value).collect()
+    }
+
+    /// Returns the points of the plan.
+    pub(crate) fn points_of_plan(&self) -> &'a [crate::plan::Point] {
+        &self.plan.points
     }
 
     fn summary(&self, point: usize, metric: usize) -> Option<SampleStatistics> {

@@ -10,6 +10,7 @@ mod expectations;
 mod files_of_scenarios;
 mod language;
 mod late;
+mod matrix;
 mod pages;
 mod publications;
 mod replications;

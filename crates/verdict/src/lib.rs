@@ -8,7 +8,10 @@
 //!
 //! `docs/verdicts.md` states the rules for users, with their error rates as `tests/all.rs` simulates them.
 
+mod difference;
 pub mod statistics;
+
+pub use difference::{PairedDifference, judge_difference};
 
 use crate::statistics::{
     RESAMPLE_COUNT, Resamples, expanded_tail_probability, mean, quantile_of_sorted, skewness, standard_deviation,

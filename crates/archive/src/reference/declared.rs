@@ -22,6 +22,8 @@ pub fn study_table_references() -> Vec<TableReference> {
         crate::SUMMARY.reference(),
         crate::FLOW_SUMMARY.reference(),
         crate::EXPECTATIONS.reference(),
+        crate::MATRIX.reference(),
+        crate::FINDINGS.reference(),
         crate::COMPARISON.reference(),
         crate::ROBUSTNESS.reference(),
         crate::CPU.reference(),

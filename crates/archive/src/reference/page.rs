@@ -85,6 +85,7 @@ fn keys_of_toml(out: &mut String, path: &str, table: &Table) {
             FieldKind::Map(FieldKind::Table(below) | FieldKind::Either(_, FieldKind::Table(below))) => {
                 ("tables by name".to_owned(), Some((".NAME.", below)))
             }
+            FieldKind::Table(below) => ("table".to_owned(), Some((".", below))),
             kind => (describe_kind(kind), None),
         };
         let _ = writeln!(out, "| `{path}` | {kind} | {} |", field.text);

@@ -4,6 +4,7 @@
 use crate::error::ReportError;
 use fullpipe_archive::{
     COMPLETIONS, CompletionRow, EXPECTATIONS, ExpectationRow, FIGURES, FLOW_SUMMARY, FigureRow, FlowSummaryRow,
+    RecordTable,
 };
 use std::path::Path;
 
@@ -14,6 +15,15 @@ pub(crate) fn read_flow_summary(folder: &Path) -> Result<Vec<FlowSummaryRow>, Re
         return Ok(Vec::new());
     }
     Ok(FLOW_SUMMARY.open(&file)?.rows()?)
+}
+
+/// Reads a table of a study; empty if there is no such file.
+pub(crate) fn read_optional<R: Default>(folder: &Path, table: &RecordTable<R>) -> Result<Vec<R>, ReportError> {
+    let file = folder.join(table.file);
+    if !file.exists() {
+        return Ok(Vec::new());
+    }
+    Ok(table.open(&file)?.rows()?)
 }
 
 /// Reads `expectations.csv`; empty if there is no such file.

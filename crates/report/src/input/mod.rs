@@ -12,8 +12,8 @@ use crate::error::ReportError;
 use crate::input::run::Run;
 use crate::input::study::Study;
 use fullpipe_archive::{
-    ExpectationRow, FlowSummaryRow, ResultRow, Results, SUMMARY, StudyRecord, SummaryRow, Warning, WarningKind,
-    read_summary,
+    ExpectationRow, FINDINGS, FindingRow, FlowSummaryRow, MATRIX, MatrixRow, ResultRow, Results, SUMMARY, StudyRecord,
+    SummaryRow, Warning, WarningKind, read_summary,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -40,6 +40,10 @@ pub(crate) struct Records {
     pub(crate) flows: Vec<FlowSummaryRow>,
     /// Bounds on metrics, with the measured values.
     pub(crate) expectations: Vec<ExpectationRow>,
+    /// The cells of the matrix.
+    pub(crate) matrix: Vec<MatrixRow>,
+    /// The comparisons of the matrix.
+    pub(crate) findings: Vec<FindingRow>,
     /// The runs in the order of `results.csv`, without duplicate keys.
     pub(crate) runs: Vec<Run>,
 }
@@ -60,7 +64,9 @@ impl Records {
         }
         let flows = experience::read_flow_summary(folder)?;
         let expectations = experience::read_expectations(folder)?;
-        Ok(Self { folder: folder.to_path_buf(), study, summary, results, flows, expectations, runs })
+        let matrix = experience::read_optional(folder, &MATRIX)?;
+        let findings = experience::read_optional(folder, &FINDINGS)?;
+        Ok(Self { folder: folder.to_path_buf(), study, summary, results, flows, expectations, matrix, findings, runs })
     }
 
     /// Returns whether this is the folder of a single run and not of a study.

@@ -9,6 +9,7 @@ mod experience;
 mod first;
 mod limitations;
 mod links;
+mod matrix;
 mod notes;
 mod overview;
 mod plots;
@@ -71,6 +72,7 @@ pub(crate) fn write(
     for (id, name, body) in [
         ("comparison", "Comparison", comparison.map_or_else(String::new, compare::section)),
         ("expectations", "Expectations", expectations::section(records)),
+        ("matrix", "Matrix", matrix::section(records)),
         ("claims", "Claims", published::claims(records)),
         ("published", "Published beside measured", published::values(records)),
         ("plots", plots::heading(&others), plots::section(&others, &shared, plots_of_others(records))),
