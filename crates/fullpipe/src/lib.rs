@@ -171,10 +171,12 @@ pub use fullpipe_wire as wire;
 
 pub mod builder;
 pub mod embedded;
+pub mod evaluation;
 #[doc(hidden)]
 pub mod find;
 mod simulation;
 
+pub use evaluation::evaluate;
 pub use fullpipe_lab::{
     ConnectionContext, Outcome, Plugins, QueueContext, RunError, RunningSimulation, WorkloadContext,
 };

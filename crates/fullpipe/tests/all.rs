@@ -4,6 +4,7 @@ mod architecture;
 mod builder;
 mod components;
 mod errors;
+mod evaluation;
 mod floors;
 mod stepping;
 mod style;
