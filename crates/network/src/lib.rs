@@ -16,6 +16,7 @@ pub mod chain;
 pub mod discipline;
 pub mod ethernet;
 pub mod fault;
+pub mod filter;
 pub mod footprint;
 pub mod fragment;
 pub mod impairment;
