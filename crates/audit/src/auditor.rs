@@ -2,10 +2,11 @@
 //! per event.
 
 use crate::declared::{DeclaredFlow, DeclaredLink, MinimumPathDelay};
+use crate::exchange::ExchangeState;
 use crate::flow::{self, FinalFlowState, FlowDetails, FlowState};
 use crate::link::{FinalLinkState, LinkDetails, LinkState};
 use crate::verdict::{AuditReport, FailureLog, Rule, Subject};
-use fullpipe_record::{DropReason, Observer, PacketView, Transmission};
+use fullpipe_record::{DropReason, MediumExchange, Observer, PacketView, Transmission};
 use fullpipe_units::{FlowId, Instant, LinkId, words};
 use std::collections::BTreeMap;
 
@@ -84,6 +85,7 @@ struct Checked {
     sent: u64,
     delivered: u64,
     acknowledgements: u64,
+    exchanges: u64,
 }
 
 /// State that is not used by most events.
@@ -92,6 +94,7 @@ struct Details {
     links: Vec<LinkDetails>,
     path_indices: BTreeMap<MinimumPathDelay, u32>,
     flows: FlowDetails,
+    exchanges: BTreeMap<LinkId, ExchangeState>,
     log: FailureLog,
 }
 
@@ -178,11 +181,11 @@ impl Auditor {
                 published += u64::from(flow_end.published.is_some());
             }
         }
-        let Checked { frames, sent, delivered, acknowledgements } = self.checked;
+        let Checked { frames, sent, delivered, acknowledgements, exchanges } = self.checked;
         let checks = [
             (Rule::Declaration, frames + sent + delivered + dropped),
             (Rule::FrameOrder, frames),
-            (Rule::Overlap, frames),
+            (Rule::Overlap, frames + exchanges),
             (Rule::LinkRate, frames),
             (Rule::Propagation, frames),
             (Rule::LinkConservation, frames + self.links.len() as u64),
@@ -322,6 +325,15 @@ impl Observer for Auditor {
             let details = &mut *self.details;
             state.judge(*frame, &mut details.links[frame.link.index()], &mut details.log);
         }
+    }
+
+    fn on_exchange(&mut self, exchange: &MediumExchange) {
+        if exchange.medium.index() >= self.links.len() {
+            return undeclared(Subject::Link(exchange.medium), exchange.start, &mut self.details.log);
+        }
+        self.checked.exchanges += 1;
+        let details = &mut *self.details;
+        details.exchanges.entry(exchange.medium).or_default().judge(exchange, &mut details.log);
     }
 
     #[inline(always)]

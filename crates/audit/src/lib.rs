@@ -13,6 +13,7 @@ mod auditor;
 mod balance;
 mod course;
 mod declared;
+mod exchange;
 mod flow;
 mod link;
 mod packet;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 /// The benchmarks of this version, in the documented order.
-pub(crate) const NAMES: [&str; 18] = [
+pub(crate) const NAMES: [&str; 20] = [
     "tcp-1",
     "tcp-10",
     "tcp-100",
@@ -21,6 +21,8 @@ pub(crate) const NAMES: [&str; 18] = [
     "lte-1",
     "lte-50",
     "lte-500",
+    "wifi-1",
+    "wifi-50",
     "quic-10k",
     RELAY,
     LTE,

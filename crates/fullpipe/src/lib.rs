@@ -47,8 +47,8 @@ pub mod congestion {
 /// Queue disciplines and media. A medium is a link with its own model, such as an access network.
 pub mod network {
     pub use fullpipe_network::{
-        CompletedFrame, Endpoint, EndpointPair, Fifo, HeaderFields, Limit, Medium, MediumDirection, MediumFrame,
-        MediumOutcome, NatCounters, PacketHandle, QueueDiscipline, QueuedPacket,
+        CompletedFrame, Endpoint, EndpointPair, Exchange, Fifo, HeaderFields, Limit, Medium, MediumDirection,
+        MediumFrame, MediumOutcome, NatCounters, PacketHandle, QueueDiscipline, QueuedPacket,
     };
 
     pub use fullpipe_wire::IpVersion;
@@ -68,7 +68,8 @@ pub mod quic {
 /// Observers and the counters of observers and records.
 pub mod record {
     pub use fullpipe_record::{
-        DropReason, FlowCounters, LinkSummary, Observer, PacketView, Protocol, TcpView, TrafficVolume, Transmission,
+        DropReason, FlowCounters, LinkSummary, MediumExchange, Observer, PacketView, Protocol, TcpView, TrafficVolume,
+        Transmission,
     };
 
     #[doc(hidden)]

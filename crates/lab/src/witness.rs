@@ -10,7 +10,9 @@ use fullpipe_audit::{
 };
 use fullpipe_engine::prefetch;
 use fullpipe_network::network::RemainingPackets;
-use fullpipe_record::{DropReason, FlowMonitor, LinkMonitor, LinkSummary, Observer, PacketView, Transmission};
+use fullpipe_record::{
+    DropReason, FlowMonitor, LinkMonitor, LinkSummary, MediumExchange, Observer, PacketView, Transmission,
+};
 use fullpipe_scenario::Scenario;
 use fullpipe_scenario::description::Discipline;
 use fullpipe_units::{FlowId, Instant, LinkId};
@@ -362,6 +364,13 @@ impl Observer for RunObserver {
         self.auditor.on_transmitted(transmission);
         if let Some(more) = &mut self.more {
             more.on_transmitted(transmission);
+        }
+    }
+
+    fn on_exchange(&mut self, exchange: &MediumExchange) {
+        self.auditor.on_exchange(exchange);
+        if let Some(more) = &mut self.more {
+            more.tell(|observer| observer.on_exchange(exchange));
         }
     }
 

@@ -196,6 +196,25 @@ fn edge() -> String {
         + &flow("phone*", "server", "1s")
 }
 
+/// A Wi-Fi network with excess traffic in both directions, a station with a weak signal, and small queues at stations.
+fn wifi() -> String {
+    let flow = |from: &str, to: &str| {
+        format!(
+            "[[flow]]\nfrom = '{from}'\nto = '{to}'\nprotocol = 'udp'\nworkload = 'constant-rate'\npayload = 1000\n\
+             rate = '30Mbit/s'\n"
+        )
+    };
+    // At 30 m the SNR is 16.0 - 46.7 - 30 log10(30) + 94.0 = 19.0 dB, at which MCS 7 loses packets.
+    "duration = '3s'\nhost = [{ name = 'server' }, { name = 'phone', count = 2 }]\nrouter = [{ name = 'ap' }]\n\
+     link = [{ name = 'uplink', from = 'server', to = 'ap', rate = '1Gbit/s', delay = '1ms' }]\n\
+     [[wifi]]\nname = 'access'\naccess_point = 'ap'\nstandard = 'n'\nchannel_width = 20\nstreams = 1\nmcs = 4\n\
+     station_packets = 50\n[[wifi.station]]\nhost = 'phone1'\n\
+     [[wifi.station]]\nhost = 'phone2'\ndistance = 30\nmcs = 7\n"
+        .to_owned()
+        + &flow("server", "phone*")
+        + &flow("phone*", "server")
+}
+
 /// A tunnel with this congestion control over a shared segment, and flows through the tunnel.
 fn tunnel(control: &str) -> String {
     let flows = "duration = '3s'\nhost = [{ name = 'client' }, { name = 'proxy' }, { name = 'server' }]\n\
@@ -217,7 +236,8 @@ fn each_metric_of_a_probe_is_sampled_in_a_run() {
     for component in ACCESS_NETWORKS {
         let own: Vec<&str> = (component.metrics)().into_iter().map(|metric| metric.name).collect();
         let key = component.station.key;
-        let text = edge() + &probe(key, "phone1", &own) + &probe(key, "phone1.uplink", &own);
+        let text = if component.declaration.name == "wifi" { wifi() } else { edge() };
+        let text = text + &probe(key, "phone1", &own) + &probe(key, "phone1.uplink", &own);
         let sampled = sampled(&played(&text, "name", "access"));
         assert_eq!(sampled, own.iter().map(|name| name.to_string()).collect());
         seen.extend(sampled);
@@ -238,7 +258,7 @@ fn each_column_of_each_file_is_filled_in_a_run() {
     let declared = declared();
     let mut filled: BTreeSet<(&str, &str)> = BTreeSet::new();
     let mut files: BTreeSet<&str> = BTreeSet::new();
-    for text in [flows(), tunnel("cubic"), edge()] {
+    for text in [flows(), tunnel("cubic"), edge(), wifi()] {
         let loaded = load(&text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
         let outcome = run(&loaded.scenario, &Options::default()).unwrap_or_else(|error| panic!("{error}"));
         for (file, content) in outcome.tables() {

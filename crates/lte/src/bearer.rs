@@ -16,10 +16,11 @@
 //! A **buffer status report** (TS 36.321, clause 6.1.3.1) reports to the eNB the number of waiting bytes of a logical
 //! channel group, in 64 steps.
 
-use crate::rlc::{LinkDirection, RlcMode};
+use crate::rlc::RlcMode;
+use fullpipe_network::MediumDirection;
+use fullpipe_network::filter::{PacketFilter, PacketHeaders};
 use fullpipe_units::Duration;
 use std::fmt;
-use std::net::IpAddr;
 
 /// Size of the GTP-U header in bytes: 8 mandatory bytes, and 4 optional bytes (TS 29.281, clause 5.1) that the
 /// reference model always sends.
@@ -34,7 +35,7 @@ pub const MAX_BEARERS: u8 = 8;
 /// Maximum number of packet filters of a bearer (TS 24.008, clause 10.5.6.12).
 pub const MAX_FILTERS: usize = 16;
 
-/// An invalid bearer, packet filter or address set.
+/// An invalid bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The number is not a QCI from 1 to 9.
@@ -45,22 +46,6 @@ pub enum Error {
     DuplicateBearer(u8),
     /// A bearer has this number of packet filters, which exceeds [`MAX_FILTERS`].
     TooManyFilters(usize),
-    /// A prefix is longer than the addresses of its family.
-    PrefixTooLong {
-        /// Length of the prefix in bits.
-        bits: u8,
-        /// Length of an address in bits.
-        most: u8,
-    },
-    /// An IPv4 address with an IPv6 mask, or the reverse.
-    MixedFamilies,
-    /// A port range whose first port exceeds its last.
-    ReversedPortRange {
-        /// The first port.
-        first: u16,
-        /// The last port.
-        last: u16,
-    },
 }
 
 impl fmt::Display for Error {
@@ -71,13 +56,6 @@ impl fmt::Display for Error {
             Error::DuplicateBearer(number) => write!(formatter, "duplicate bearer {number}"),
             Error::TooManyFilters(count) => {
                 write!(formatter, "{count} packet filters of a bearer: expected at most {MAX_FILTERS}")
-            }
-            Error::PrefixTooLong { bits, most } => {
-                write!(formatter, "the prefix length is {bits}, but the address has {most} bits")
-            }
-            Error::MixedFamilies => formatter.write_str("an address and its mask: expected both IPv4 or both IPv6"),
-            Error::ReversedPortRange { first, last } => {
-                write!(formatter, "ports {first} to {last} are not in ascending order")
             }
         }
     }
@@ -186,171 +164,6 @@ pub const fn logical_channel(bearer: u8) -> Result<u8, Error> {
     if bearer >= 1 && bearer <= MAX_BEARERS { Ok(bearer + 2) } else { Err(Error::InvalidBearerNumber(bearer)) }
 }
 
-/// The set of addresses that equal one address in the bits of a mask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressMask {
-    is_ipv6: bool,
-    bits: u128,
-    mask: u128,
-}
-
-/// The family, length and bits of an address.
-const fn bits_of(address: IpAddr) -> (bool, u8, u128) {
-    match address {
-        IpAddr::V4(address) => (false, 32, address.to_bits() as u128),
-        IpAddr::V6(address) => (true, 128, address.to_bits()),
-    }
-}
-
-impl AddressMask {
-    /// Returns the addresses that share the first `prefix_bits` bits with this address.
-    ///
-    /// # Errors
-    /// If the prefix is longer than the address.
-    pub const fn prefix(address: IpAddr, prefix_bits: u8) -> Result<AddressMask, Error> {
-        let (is_ipv6, most, bits) = bits_of(address);
-        if prefix_bits > most {
-            return Err(Error::PrefixTooLong { bits: prefix_bits, most });
-        }
-        let all = u128::MAX >> (128 - most);
-        let low = (most - prefix_bits) as u32;
-        let mask = if low == 128 { 0 } else { all >> low << low };
-        Ok(AddressMask { is_ipv6, bits: bits & mask, mask })
-    }
-
-    /// Returns the addresses that equal this address in the bits of the mask.
-    ///
-    /// # Errors
-    /// If the address and the mask have different families.
-    pub fn with_mask(address: IpAddr, mask: IpAddr) -> Result<AddressMask, Error> {
-        let ((is_ipv6, _, bits), (mask_is_ipv6, _, mask)) = (bits_of(address), bits_of(mask));
-        if is_ipv6 != mask_is_ipv6 {
-            return Err(Error::MixedFamilies);
-        }
-        Ok(AddressMask { is_ipv6, bits: bits & mask, mask })
-    }
-
-    /// Whether the address is in the set.
-    pub const fn contains(&self, address: IpAddr) -> bool {
-        let (is_ipv6, _, bits) = bits_of(address);
-        is_ipv6 == self.is_ipv6 && bits & self.mask == self.bits
-    }
-}
-
-/// A range of ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortRange {
-    first: u16,
-    last: u16,
-}
-
-impl PortRange {
-    /// All ports. This range also matches packets without ports.
-    pub const ANY: PortRange = PortRange { first: 0, last: u16::MAX };
-
-    /// Returns the ports from `first` to `last`, inclusive.
-    ///
-    /// # Errors
-    /// If `first` exceeds `last`.
-    pub const fn new(first: u16, last: u16) -> Result<PortRange, Error> {
-        if first <= last { Ok(PortRange { first, last }) } else { Err(Error::ReversedPortRange { first, last }) }
-    }
-
-    /// Returns a range of a single port.
-    pub const fn one(port: u16) -> PortRange {
-        PortRange { first: port, last: port }
-    }
-
-    /// Whether the port is in the range.
-    pub const fn contains(&self, port: u16) -> bool {
-        self.first <= port && port <= self.last
-    }
-}
-
-/// The directions to which a packet filter applies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FilterDirection {
-    /// To the UE.
-    Downlink,
-    /// From the UE.
-    Uplink,
-    /// Both directions.
-    #[default]
-    Both,
-}
-
-impl FilterDirection {
-    /// Whether a filter applies to this direction.
-    pub const fn contains(self, way: LinkDirection) -> bool {
-        match self {
-            FilterDirection::Downlink => matches!(way, LinkDirection::Downlink),
-            FilterDirection::Uplink => matches!(way, LinkDirection::Uplink),
-            FilterDirection::Both => true,
-        }
-    }
-}
-
-/// A packet filter of a bearer. A packet matches if it matches all fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketFilter {
-    /// Directions to which the filter applies.
-    pub ways: FilterDirection,
-    /// Evaluation precedence, which the model ignores.
-    pub precedence: u8,
-    /// Addresses of the UE's peer; `None` if any address of either family matches.
-    pub remote: Option<AddressMask>,
-    /// Addresses of the UE; `None` if any address of either family matches.
-    pub local: Option<AddressMask>,
-    /// Ports of the UE's peer.
-    pub remote_ports: PortRange,
-    /// Ports of the UE.
-    pub local_ports: PortRange,
-    /// Required value of the type of service (traffic class) in the bits of the mask.
-    pub type_of_service: u8,
-    /// Bits of the type of service that are compared.
-    pub type_of_service_mask: u8,
-}
-
-impl PacketFilter {
-    /// A filter that matches every packet.
-    pub const ANY: PacketFilter = PacketFilter {
-        ways: FilterDirection::Both,
-        precedence: 255,
-        remote: None,
-        local: None,
-        remote_ports: PortRange::ANY,
-        local_ports: PortRange::ANY,
-        type_of_service: 0,
-        type_of_service_mask: 0,
-    };
-
-    /// Whether the filter matches a packet in this direction.
-    pub fn matches(&self, way: LinkDirection, headers: &PacketHeaders) -> bool {
-        let ((remote, remote_port), (local, local_port)) = match way {
-            LinkDirection::Downlink => (headers.source, headers.destination),
-            LinkDirection::Uplink => (headers.destination, headers.source),
-        };
-        self.ways.contains(way)
-            && self.remote.is_none_or(|addresses| addresses.contains(remote))
-            && self.local.is_none_or(|addresses| addresses.contains(local))
-            && self.remote_ports.contains(remote_port)
-            && self.local_ports.contains(local_port)
-            && (headers.type_of_service ^ self.type_of_service) & self.type_of_service_mask == 0
-    }
-}
-
-/// The fields of a packet that filters compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PacketHeaders {
-    /// Source address and port; port 0 if the protocol has none. For a fragment, the address and port of the whole
-    /// datagram.
-    pub source: (IpAddr, u16),
-    /// Destination address and port.
-    pub destination: (IpAddr, u16),
-    /// Type of service (IPv4) or traffic class (IPv6).
-    pub type_of_service: u8,
-}
-
 /// The traffic flow templates of a UE's bearers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Classifier {
@@ -389,7 +202,7 @@ impl Classifier {
 
     /// Returns the number of a packet's bearer in this direction; `None` if no filter matches and the packet is
     /// dropped.
-    pub fn classify(&self, way: LinkDirection, headers: &PacketHeaders) -> Option<u8> {
+    pub fn classify(&self, way: MediumDirection, headers: &PacketHeaders) -> Option<u8> {
         let takes = |filters: &[PacketFilter]| filters.iter().any(|filter| filter.matches(way, headers));
         self.bearers.iter().find(|(_, filters)| takes(filters)).map(|&(number, _)| number)
     }
@@ -436,8 +249,9 @@ pub fn buffer_status_bytes(index: u8) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fullpipe_network::filter::{FilterDirection, PortRange};
     use proptest::prelude::*;
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::net::{IpAddr, Ipv4Addr};
 
     #[test]
     fn classes_have_the_parameters_of_the_table() {
@@ -497,55 +311,14 @@ mod tests {
     }
 
     #[test]
-    fn addresses_match_in_the_bits_of_the_mask() {
-        let net = AddressMask::prefix(v4(10, 1, 255, 3), 12).unwrap();
-        assert!(net.contains(v4(10, 15, 0, 0)) && !net.contains(v4(10, 16, 0, 0)));
-        assert!(AddressMask::prefix(v4(1, 2, 3, 4), 0).unwrap().contains(v4(200, 0, 0, 1)));
-        let one = AddressMask::prefix(v4(1, 2, 3, 4), 32).unwrap();
-        assert!(one.contains(v4(1, 2, 3, 4)) && !one.contains(v4(1, 2, 3, 5)));
-        assert_eq!(AddressMask::prefix(v4(1, 2, 3, 4), 33), Err(Error::PrefixTooLong { bits: 33, most: 32 }));
-        // A mask need not be a prefix.
-        let odd = AddressMask::with_mask(v4(0, 0, 0, 1), v4(0, 0, 0, 1)).unwrap();
-        assert!(odd.contains(v4(9, 9, 9, 9)) && !odd.contains(v4(9, 9, 9, 8)));
-        assert_eq!(AddressMask::with_mask(v4(1, 2, 3, 4), v4(255, 0, 0, 0)), AddressMask::prefix(v4(1, 0, 0, 0), 8));
-
-        let six = |last| IpAddr::from(Ipv6Addr::new(0x7777, 0xf00d, 0, 0, 0, 0, 0, last));
-        let net = AddressMask::prefix(six(1), 64).unwrap();
-        assert!(net.contains(six(9)) && !net.contains(Ipv6Addr::new(0x7777, 0xf00d, 0, 1, 0, 0, 0, 1).into()));
-        assert!(AddressMask::prefix(six(1), 0).unwrap().contains(Ipv6Addr::LOCALHOST.into()));
-        assert!(!AddressMask::prefix(six(1), 128).unwrap().contains(six(2)));
-        assert!(AddressMask::prefix(six(1), 129).is_err());
-        assert_eq!(AddressMask::with_mask(six(1), v4(255, 0, 0, 0)), Err(Error::MixedFamilies));
-        // Addresses of different families never match, whatever the mask.
-        assert!(!AddressMask::prefix(six(1), 0).unwrap().contains(v4(1, 1, 1, 1)));
-        assert!(!AddressMask::prefix(v4(1, 1, 1, 1), 0).unwrap().contains(six(1)));
-    }
-
-    #[test]
-    fn filter_compares_direction_and_type_of_service() {
-        let mut packet = headers(v4(9, 9, 9, 9), 80, v4(7, 0, 0, 2), 4000);
-        let down = PacketFilter { ways: FilterDirection::Downlink, ..PacketFilter::ANY };
-        assert!(down.matches(LinkDirection::Downlink, &packet) && !down.matches(LinkDirection::Uplink, &packet));
-        let up = PacketFilter { ways: FilterDirection::Uplink, ..PacketFilter::ANY };
-        assert!(!up.matches(LinkDirection::Downlink, &packet) && up.matches(LinkDirection::Uplink, &packet));
-        let expedited = PacketFilter { type_of_service: 0xb8, type_of_service_mask: 0xfc, ..PacketFilter::ANY };
-        assert!(!expedited.matches(LinkDirection::Downlink, &packet));
-        packet.type_of_service = 0xb9;
-        assert!(expedited.matches(LinkDirection::Downlink, &packet));
-    }
-
-    #[test]
     fn invalid_bearers_and_filters_are_rejected_with_the_accepted_values() {
         let mut classifier = Classifier::with_default_bearer();
         assert_eq!(classifier.add(2, &[PacketFilter::ANY; 16]), Ok(()));
         assert_eq!(classifier.add(3, &[PacketFilter::ANY; 17]), Err(Error::TooManyFilters(17)));
         assert_eq!(classifier.add(1, &[]), Err(Error::DuplicateBearer(1)));
         assert_eq!(classifier.add(9, &[]), Err(Error::InvalidBearerNumber(9)));
-        assert_eq!(PortRange::new(5, 4), Err(Error::ReversedPortRange { first: 5, last: 4 }));
         // The other messages are completed by the scenario key to which they refer.
-        for error in
-            [Error::UnknownQci(0), Error::InvalidBearerNumber(9), Error::TooManyFilters(17), Error::MixedFamilies]
-        {
+        for error in [Error::UnknownQci(0), Error::InvalidBearerNumber(9), Error::TooManyFilters(17)] {
             assert!(error.to_string().contains("expected"), "{error}");
         }
     }
@@ -560,13 +333,13 @@ mod tests {
             classifier.add(bearer, &[filter]).unwrap();
         }
         let down = headers(v4(9, 9, 9, 9), 80, v4(7, 0, 0, 2), 4000);
-        assert_eq!(classifier.classify(LinkDirection::Downlink, &down), Some(2));
+        assert_eq!(classifier.classify(MediumDirection::Downlink, &down), Some(2));
         assert_eq!(
-            classifier.classify(LinkDirection::Uplink, &headers(v4(7, 0, 0, 2), 4000, v4(9, 9, 9, 9), 80)),
+            classifier.classify(MediumDirection::Uplink, &headers(v4(7, 0, 0, 2), 4000, v4(9, 9, 9, 9), 80)),
             Some(5)
         );
-        assert_eq!(classifier.classify(LinkDirection::Uplink, &down), Some(1));
-        assert_eq!(Classifier::new().classify(LinkDirection::Uplink, &down), None);
+        assert_eq!(classifier.classify(MediumDirection::Uplink, &down), Some(1));
+        assert_eq!(Classifier::new().classify(MediumDirection::Uplink, &down), None);
     }
 
     #[test]

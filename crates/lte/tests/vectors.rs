@@ -2,9 +2,7 @@
 
 use crate::traces;
 
-use fullpipe_lte::bearer::{
-    AddressMask, Classifier, PacketFilter, PacketHeaders, PortRange, buffer_status_bytes, buffer_status_index,
-};
+use fullpipe_lte::bearer::{Classifier, buffer_status_bytes, buffer_status_index};
 use fullpipe_lte::connection::{AttachProcedure, SignalingMode, compute_setup_times};
 use fullpipe_lte::radio::amc::{Amc, BIT_ERROR_RATE, cqi_of_efficiency, reference_cqi, spectral_efficiency};
 use fullpipe_lte::radio::antenna::Antenna;
@@ -22,6 +20,8 @@ use fullpipe_lte::radio::tables::{
     Direction, Modulation, downlink_bytes, i_tbs, mcs_of_cqi, modulation, transport_block_bits, uplink_bytes,
 };
 use fullpipe_lte::rlc::{Bearer, LinkDirection, RlcConfig, RlcMode, Sdu};
+use fullpipe_network::MediumDirection;
+use fullpipe_network::filter::{AddressMask, PacketFilter, PacketHeaders, PortRange};
 use fullpipe_units::{Instant, math};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -826,7 +826,7 @@ fn classifier(name: &str) -> Classifier {
 
 fn tft(rows: &[Row]) -> Vec<Outcome> {
     each(rows, |row| {
-        let way = if row.word("direction") == "uplink" { LinkDirection::Uplink } else { LinkDirection::Downlink };
+        let way = if row.word("direction") == "uplink" { MediumDirection::Uplink } else { MediumDirection::Downlink };
         let port = |key| u16::try_from(row.integer(key)).expect("a port");
         let headers = PacketHeaders {
             source: (address(row.word("src")), port("sport")),

@@ -16,6 +16,7 @@ pub mod chain;
 pub mod discipline;
 pub mod ethernet;
 pub mod fault;
+pub mod filter;
 pub mod footprint;
 pub mod fragment;
 pub mod impairment;
@@ -54,7 +55,7 @@ pub use impairment::{
 pub use link::{LinkCounters, LinkSpecification};
 pub use loss::LossModel;
 pub use mahimahi::DeliveryTrace;
-pub use medium::{CompletedFrame, Medium, MediumDirection, MediumFrame, MediumOutcome, MediumSpecification};
+pub use medium::{CompletedFrame, Exchange, Medium, MediumDirection, MediumFrame, MediumOutcome, MediumSpecification};
 pub use nat::{NatCounters, NatFilter, NatSpecification, PortAllocation};
 pub use network::{HostEndpoints, Network};
 pub use notice::{NotificationReason, SourceNotification};

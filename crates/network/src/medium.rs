@@ -27,7 +27,7 @@ use crate::routing::{Edge, NextHop};
 use crate::tap::HeaderFields;
 use fullpipe_archive::{Tables, Warning};
 use fullpipe_engine::{EventClass, EventId, TimerSlot};
-use fullpipe_record::{DropReason, Observer, Transmission};
+use fullpipe_record::{DropReason, MediumExchange, Observer, Transmission};
 use fullpipe_schema::metric::Sample;
 use fullpipe_schema::metric::TimeSum;
 use fullpipe_units::{Duration, EcnCodepoint, FlowId, Instant, LinkId, NodeId};
@@ -106,6 +106,17 @@ pub struct CompletedFrame {
     pub fate: MediumOutcome,
 }
 
+/// An exchange of frames on a medium that its nodes share by contention, for observers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// Beginning of the first frame.
+    pub start: Instant,
+    /// End of the last frame, such as the acknowledgment.
+    pub end: Instant,
+    /// Whether the receiver decoded at least one frame with data.
+    pub received: bool,
+}
+
 /// The model of a medium.
 pub trait Medium: fmt::Debug + Send {
     /// Offers a frame. If the medium is due at `now`, the network has already woken it. A frame from the hub may be
@@ -133,6 +144,10 @@ pub trait Medium: fmt::Debug + Send {
     /// Appends the frames whose outcome became known in the last `offer` or `wake`. Called after each `offer` and each
     /// `wake`.
     fn drain_outcomes(&mut self, fates: &mut VecDeque<CompletedFrame>);
+
+    /// Appends the exchanges of frames that the medium has started since the last call, in order of their start. Only
+    /// media that their nodes share by contention report them. Called after each `wake`.
+    fn drain_exchanges(&mut self, _exchanges: &mut Vec<Exchange>) {}
 
     /// Returns the current value of a metric that the medium's component declares, for a station and a direction;
     /// `None` if there is no value (yet).
@@ -192,6 +207,8 @@ pub(crate) struct HubMedium {
     due: Instant,
     /// Known outcomes that are still in the future, in order of time.
     fates: VecDeque<CompletedFrame>,
+    /// Exchanges that observers do not know yet.
+    exchanges: Vec<Exchange>,
     slot: TimerSlot,
     counters: [LinkCounters; 2],
     /// Sojourn times of each station's delivered packets, in each direction.
@@ -251,6 +268,7 @@ impl HubMedium {
     #[inline(never)]
     fn wake_machine(&mut self, now: Instant) {
         self.machine.wake(now);
+        self.machine.drain_exchanges(&mut self.exchanges);
         self.listen(now);
         debug_assert!(self.due > now, "the next wakeup must be later than now");
     }
@@ -325,6 +343,7 @@ impl<O: Observer> Network<O> {
             offer_by: Instant::NEVER,
             due,
             fates: VecDeque::new(),
+            exchanges: Vec::new(),
             slot: TimerSlot::default(),
             counters: [LinkCounters::default(); 2],
             waiting: [(0, 0); 2],
@@ -489,11 +508,24 @@ impl<O: Observer> Network<O> {
     }
 
     pub(crate) fn arm_medium(&mut self, medium: u16) {
+        if !self.media[usize::from(medium)].exchanges.is_empty() {
+            self.report_exchanges(medium);
+        }
         let star = &mut self.media[usize::from(medium)];
         let next = star.next();
         if !next.is_never() {
             star.slot.arm(&mut self.calendar, EventId::new(EventClass::Medium, FIRST_EVENT + u32::from(medium)), next);
         }
+    }
+
+    #[inline(never)]
+    fn report_exchanges(&mut self, medium: u16) {
+        let link = self.medium_link(medium, MediumDirection::Downlink);
+        let mut exchanges = std::mem::take(&mut self.media[usize::from(medium)].exchanges);
+        for Exchange { start, end, received } in exchanges.drain(..) {
+            self.observer.on_exchange(&MediumExchange { medium: link, start, end, received });
+        }
+        self.media[usize::from(medium)].exchanges = exchanges;
     }
 
     /// Processes the wakeup of a medium and the outcomes that are due.

@@ -13,4 +13,4 @@ pub mod qlog;
 pub use flow::{FlowCounters, FlowMonitor};
 pub use histogram::DelayHistogram;
 pub use link::{LinkMonitor, LinkSummary, TrafficVolume};
-pub use observer::{DropReason, Observer, PacketView, Protocol, TcpView, Transmission};
+pub use observer::{DropReason, MediumExchange, Observer, PacketView, Protocol, TcpView, Transmission};

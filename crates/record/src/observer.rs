@@ -113,6 +113,19 @@ pub struct Transmission {
     pub arrival: Instant,
 }
 
+/// An exchange of frames on a medium that its nodes share by contention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediumExchange {
+    /// The link that identifies the medium: its downlink.
+    pub medium: LinkId,
+    /// Beginning of the first frame.
+    pub start: Instant,
+    /// End of the last frame, such as the acknowledgment.
+    pub end: Instant,
+    /// Whether the receiver decoded at least one frame with data.
+    pub received: bool,
+}
+
 /// Receives the events of a run. By default, the methods ignore all events.
 pub trait Observer {
     /// Called before packets of a flow are reported, so that an observer can load the state of the flow into the cache.
@@ -170,6 +183,10 @@ pub trait Observer {
     #[inline(always)]
     fn on_transmitted(&mut self, _transmission: &Transmission) {}
 
+    /// Called when a medium has started an exchange and knows its outcome. For one medium, `start` never decreases.
+    #[inline(always)]
+    fn on_exchange(&mut self, _exchange: &MediumExchange) {}
+
     /// Called when a frame has arrived at a link's queue and the times of its transmission are already known. By
     /// default, calls [`Observer::on_offered`] and [`Observer::on_transmitted`]. Observers that can process both in one
     /// step at lower cost override it.
@@ -205,5 +222,6 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         on_marked(now: Instant, packet: &PacketView, link: LinkId);
         on_duplicated(arrival: Instant, packet: &PacketView, link: LinkId);
         on_transmitted(transmission: &Transmission);
+        on_exchange(exchange: &MediumExchange);
     }
 }

@@ -13,4 +13,5 @@ mod real_time;
 mod reference;
 mod round_trips;
 mod traces;
+mod wifi;
 mod wrong;

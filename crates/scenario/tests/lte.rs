@@ -1,6 +1,6 @@
 //! Tests the descriptions of files with LTE access networks.
 
-use fullpipe_lte::bearer::{AddressMask, Classifier, FilterDirection, PacketFilter, PortRange, Qci};
+use fullpipe_lte::bearer::{Classifier, Qci};
 use fullpipe_lte::component::LTE;
 use fullpipe_lte::component::{FadingSource, LteSettings};
 use fullpipe_lte::config::{CqiSource, FadingStart, Position, Trajectory};
@@ -13,6 +13,7 @@ use fullpipe_lte::scheduler::catalogue;
 use fullpipe_lte::scheduler::catalogue::SchedulerParameters;
 use fullpipe_lte::scheduler::{ChannelAwareness, FrequencyMetric, TokenBankLimits};
 use fullpipe_network::MediumDirection;
+use fullpipe_network::filter::{AddressMask, FilterDirection, PacketFilter, PortRange};
 use fullpipe_scenario::description::*;
 use fullpipe_scenario::schema::{Choice, DefaultValue, Field, FieldKind, Table, Variant};
 use fullpipe_scenario::{LoadedScenario, Override, load};

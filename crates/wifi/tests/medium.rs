@@ -4,19 +4,22 @@ use fullpipe_audit::{
     AuditReport, Auditor, DeclaredFlow, DeclaredLink, FinalFlowState, FinalLinkState, FinalState, LinkVariation,
     MediumAccess, PacketAuditor, PublishedCounters, Rule,
 };
+use fullpipe_network::filter::{PacketFilter, PortRange};
 use fullpipe_network::network::RemainingPackets;
 use fullpipe_network::{
-    HostEndpoints, Medium, MediumDirection, MediumFrame, MediumSpecification, Network, NextHop, Packet, PacketContent,
-    PacketHandle,
+    CompletedFrame, Endpoint, EndpointPair, Exchange, HeaderFields, HostEndpoints, Medium, MediumDirection,
+    MediumFrame, MediumSpecification, Network, NextHop, Packet, PacketContent, PacketHandle,
 };
 use fullpipe_record::{DropReason, FlowMonitor, Observer, PacketView};
 use fullpipe_units::{Duration, EcnCodepoint, FlowId, Instant, LinkId, NodeId, RandomStream};
 use fullpipe_wifi::aggregate::AggregateLimits;
 use fullpipe_wifi::config::{Config, StationConfig};
+use fullpipe_wifi::medium::CategoryRule;
 use fullpipe_wifi::phy::{AccessCategory, ChannelWidth, Standard};
 use fullpipe_wifi::rate_control::{Capabilities, IdealTarget, RateControlConfig};
 use fullpipe_wifi::{BasicServiceSet, WifiMedium};
 use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
 
 const HUB: NodeId = NodeId(0);
 const STATIONS: u32 = 3;
@@ -142,8 +145,8 @@ impl FinalState for End<'_> {
     }
 }
 
-/// Runs random traffic with both auditors. The run ends while packets are in the medium.
-fn audited(seed: u64) -> AuditReport {
+/// Runs random traffic with both auditors. The run ends while packets are in the medium. `change` may replace the medium.
+fn audited(seed: u64, change: impl FnOnce(WifiMedium) -> Box<dyn Medium>) -> AuditReport {
     let config = config(seed);
     let links = MediumDirection::ALL.map(|direction| {
         let (rate_bps, delay) = config.bounds(direction);
@@ -165,7 +168,7 @@ fn audited(seed: u64) -> AuditReport {
     monitor.reserve_flows(64);
     let observer = (monitor, (Auditor::new(links.clone()), PacketAuditor::new(links)));
     let medium = WifiMedium::new(BasicServiceSet::new(config.clone()).unwrap());
-    let mut network = network(observer, &config, Box::new(medium));
+    let mut network = network(observer, &config, change(medium));
     let mut hosts = Hosts { script: script(seed, 4000, 25_000), ..Hosts::default() };
     schedule(&mut network, &hosts);
     for flow in 0..64 {
@@ -191,10 +194,51 @@ fn audited(seed: u64) -> AuditReport {
 #[test]
 fn the_auditor_passes_the_medium() {
     for seed in 0..10 {
-        let verdict = audited(seed);
+        let verdict = audited(seed, |medium| Box::new(medium));
         assert!(verdict.passed(), "{verdict}");
-        assert!(verdict.checks.iter().any(|(rule, count)| *rule == Rule::Hops && *count > 1000), "{verdict:?}");
+        let count = |rule| verdict.checks.iter().find(|(checked, _)| *checked == rule).map_or(0, |(_, count)| *count);
+        // Each frame that arrived is checked, and in addition each exchange.
+        assert!(count(Rule::Hops) > 1000 && count(Rule::Overlap) > count(Rule::LinkRate), "{verdict:?}");
     }
+}
+
+/// A medium whose exchanges begin 300 µs earlier than they should, from the tenth on.
+#[derive(Debug)]
+struct Overlapping {
+    medium: WifiMedium,
+    exchanges: u64,
+}
+
+impl Medium for Overlapping {
+    fn offer(&mut self, now: Instant, frame: MediumFrame) {
+        self.medium.offer(now, frame);
+    }
+    fn next_wakeup(&self) -> Instant {
+        self.medium.next_wakeup()
+    }
+    fn wake(&mut self, now: Instant) {
+        self.medium.wake(now);
+    }
+    fn drain_outcomes(&mut self, outcomes: &mut VecDeque<CompletedFrame>) {
+        self.medium.drain_outcomes(outcomes);
+    }
+    fn drain_exchanges(&mut self, exchanges: &mut Vec<Exchange>) {
+        let first = exchanges.len();
+        self.medium.drain_exchanges(exchanges);
+        for exchange in &mut exchanges[first..] {
+            self.exchanges += 1;
+            if self.exchanges >= 10 {
+                // Most exchanges follow one another within AIFS and a few slots: 43 µs and 9 µs each.
+                exchange.start = Instant::from_nanos(exchange.start.as_nanos() - 300_000);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_auditor_reports_frames_that_overlap() {
+    let verdict = audited(1, |medium| Box::new(Overlapping { medium, exchanges: 0 }));
+    assert!(verdict.to_string().contains("overlap"), "{verdict}");
 }
 
 /// The hub sends more than the medium carries. FQ-CoDel marks ECN-capable packets and drops others. The packets have the
@@ -227,6 +271,19 @@ fn marks_and_early_drops_of_the_access_point_reach_the_network() {
     }
 }
 
+/// The header fields of a packet that a station sends from this port.
+fn headers(port: u16) -> HeaderFields {
+    let end = |node, port| Endpoint { node: NodeId(node), port };
+    HeaderFields {
+        ends: EndpointPair { source: end(1, port), destination: end(0, 9) },
+        source: Ipv4Addr::new(10, 0, 0, 2).into(),
+        destination: Ipv4Addr::new(10, 0, 0, 1).into(),
+        translated: false,
+        hop_limit: 64,
+        identification: 0,
+    }
+}
+
 /// Three packets of best effort wait at a station, one each in an own PPDU because the first occupies the medium. A packet
 /// of voice that is offered after them is delivered before the last of them.
 #[test]
@@ -241,7 +298,7 @@ fn the_rule_selects_the_access_category() {
                 flow: FlowId(flow as u32),
                 ip_bytes: 1500,
                 codepoint,
-                envelope: None,
+                envelope: Some(headers(5000 + flow as u16)),
             };
             medium.offer(at, frame);
         };
@@ -263,10 +320,10 @@ fn the_rule_selects_the_access_category() {
     let plain = WifiMedium::new(network());
     assert!(!plain.reads_headers());
     assert_eq!(deliveries(plain), [0, 0, 0, 7]);
-    let voice = WifiMedium::with_categories(network(), |frame| match frame.flow.0 {
-        7 => AccessCategory::Voice,
-        _ => AccessCategory::BestEffort,
-    });
+    let mut rule = CategoryRule::default();
+    let filter = PacketFilter { local_ports: PortRange::one(5007), ..PacketFilter::ANY };
+    rule.add(AccessCategory::Voice, [filter]);
+    let voice = WifiMedium::with_categories(network(), rule);
     assert!(voice.reads_headers());
     let order = deliveries(voice);
     assert!(order[3] == 0 && order.contains(&7), "{order:?}");

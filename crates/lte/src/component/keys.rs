@@ -4,7 +4,7 @@ use super::antenna::ANTENNA;
 use super::fading::FADING;
 use super::path_loss::PATH_LOSS;
 use super::{DECIBELS, DISTANCE};
-use crate::bearer::{FilterDirection, RlcModeSelection};
+use crate::bearer::RlcModeSelection;
 use crate::config::CqiSource;
 use crate::connection::{AttachProcedure, SignalingMode};
 use crate::radio::amc::{Amc, BIT_ERROR_RATE};
@@ -12,6 +12,7 @@ use crate::radio::errors::InformationGrid;
 use crate::radio::power::PowerControlLoop;
 use crate::scheduler::{ChannelAwareness, FrequencyMetric, catalogue};
 use fullpipe_network::access::StationDeclaration;
+use fullpipe_network::filter::FILTER_KEYS;
 use fullpipe_schema::component::choices;
 use fullpipe_schema::distributions::TIME_OR_RANDOM;
 use fullpipe_schema::{Choice, Field, FieldKind, Table, keys, named};
@@ -97,13 +98,6 @@ pub(super) static ATTACH: [(Choice, AttachProcedure); 3] = named! {
     /// as `known-cell`, after 200 ms of cell search; the UE finds its configured cell.
     "cell-search" => AttachProcedure::CellSearch { switched_on: Instant::ZERO };
 };
-
-/// The directions of packets that a filter matches.
-pub(super) static DIRECTIONS: [(Choice, FilterDirection); 3] = [
-    (Choice::new("both", "both."), FilterDirection::Both),
-    (Choice::new("downlink", "to the UE."), FilterDirection::Downlink),
-    (Choice::new("uplink", "from the UE."), FilterDirection::Uplink),
-];
 
 /// The effect of the cell's power commands.
 pub(super) static COMMANDS: [(Choice, PowerControlLoop); 3] = [
@@ -374,24 +368,11 @@ static BEARER: Table = Table {
     ..Table::EMPTY
 };
 
-const PORTS: FieldKind = FieldKind::List(&FieldKind::integer(0, 65_535));
-
 static FILTER: Table = Table {
     name: "packet filter",
     text: "A filter for the packets of a bearer (3GPP TS 24.008 section 10.5.6.12). A packet matches if it matches all keys that \
            are given. Addresses are those at the UE.",
-    fields: &[keys! {
-        /// Direction of packets that the filter matches.
-        "direction": FieldKind::Choice(&choices(&DIRECTIONS)), default "both";
-        /// Peer of the UE: a host or router, an address, or a prefix such as `"10.0.0.0/8"`.
-        "remote": FieldKind::Text, optional "any address";
-        /// Address on the UE's side, in the same form. Useful if the UE is a router with hosts behind it.
-        "local": FieldKind::Text, optional "any address";
-        /// Port of the UE's peer, or the first and the last port.
-        "remote_ports": PORTS, optional "any";
-        /// Port on the UE's side, or the first and the last port.
-        "local_ports": PORTS, optional "any";
-    }],
+    fields: &[FILTER_KEYS],
     later: &["protocol", "type_of_service"],
     ..Table::EMPTY
 };

@@ -1,12 +1,13 @@
 //! The LTE access network as a medium of the network, with each UE as a station.
 
 use crate::access::{AccessNetwork, OfferedPacket};
-use crate::bearer::{Classifier, PacketHeaders};
+use crate::bearer::Classifier;
+use crate::exit;
 use crate::records::{BEARERS, BearerRecord, UES, UeRecord};
 use crate::rlc::RlcMode;
 use crate::ue::{DirectionCounters, DirectionStatus};
-use crate::{exit, rlc};
 use fullpipe_archive::{Tables, Warning, WarningKind};
+use fullpipe_network::filter::PacketHeaders;
 use fullpipe_network::medium::{CompletedFrame, Medium, MediumDirection, MediumFrame, MediumOutcome};
 use fullpipe_network::metrics::{DROPS, QUEUE, QUEUE_DELAY, THROUGHPUT};
 use fullpipe_schema::metric::{MetricDeclaration, MetricReader, ProbeMetric, Sample};
@@ -71,19 +72,11 @@ impl LteMedium {
 
     /// Returns the index of the bearer that a frame uses.
     fn bearer(&self, frame: &MediumFrame) -> u8 {
-        let (Some(classifier), Some(envelope)) = (self.classifiers.get(frame.station as usize), frame.envelope) else {
+        let headers = PacketHeaders::from_frame(frame);
+        let (Some(classifier), Some(headers)) = (self.classifiers.get(frame.station as usize), headers) else {
             return 0;
         };
-        let headers = PacketHeaders {
-            source: (envelope.source, envelope.ends.source.port),
-            destination: (envelope.destination, envelope.ends.destination.port),
-            type_of_service: 0,
-        };
-        let way = match frame.way {
-            MediumDirection::Downlink => rlc::LinkDirection::Downlink,
-            MediumDirection::Uplink => rlc::LinkDirection::Uplink,
-        };
-        classifier.classify(way, &headers).map_or(0, |number| number - 1)
+        classifier.classify(frame.way, &headers).map_or(0, |number| number - 1)
     }
 
     /// The rows of the UEs, downlink before uplink.

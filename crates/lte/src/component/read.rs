@@ -3,12 +3,12 @@
 use super::antenna::ANTENNAS;
 use super::fading::{FadingContext, FadingSource, KINDS, here};
 use super::keys::{
-    AMC, ATTACH, CHANNEL_AWARENESS, COMMANDS, CQI_SOURCES, DIRECTIONS, FADING_BEGINS, FREQUENCY_METRICS,
-    MUTUAL_INFORMATION, PLACES, RLC_MODES, SIGNALLING, STATION, UPLINK_REPORTS,
+    AMC, ATTACH, CHANNEL_AWARENESS, COMMANDS, CQI_SOURCES, FADING_BEGINS, FREQUENCY_METRICS, MUTUAL_INFORMATION,
+    PLACES, RLC_MODES, SIGNALLING, STATION, UPLINK_REPORTS,
 };
 use super::path_loss::MODELS;
 use super::settings::LteSettings;
-use crate::bearer::{AddressMask, Classifier, MAX_BEARERS, MAX_FILTERS, PacketFilter, PortRange, Qci};
+use crate::bearer::{Classifier, MAX_BEARERS, MAX_FILTERS, Qci};
 use crate::config::{
     BearerConfig, CellCarrier, CellConfig, Config, CoreNetwork, ErrorConfig, FadingStart, Position, Trajectory,
     UeConfig, UplinkReports,
@@ -25,13 +25,13 @@ use crate::rlc::{AmConfig, RlcConfig};
 use crate::scheduler::TokenBankLimits;
 use crate::scheduler::catalogue::{self, SchedulerParameters};
 use fullpipe_network::access::{AccessContext, AccessNetwork};
+use fullpipe_network::filter::read_filters;
 use fullpipe_schema::component::{InvalidSettings, SettingsReader};
 use fullpipe_schema::distributions::{check_distribution, read_distribution};
 use fullpipe_schema::error::describe_io_error;
 use fullpipe_schema::{SourceLocation, Tree, Value, abbreviate_names};
 use fullpipe_units::{NodeId, QueueLimit, Rate};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The largest number of UEs: their numbers have 16 bits.
@@ -427,7 +427,7 @@ fn bearers(
         let mut filters = Vec::new();
         for (n, filter) in tree.tables("filter").iter().enumerate() {
             let path = reader.path_of(&format!("filter.{n}"));
-            filters.extend(packet_filters(&mut reader.nested(filter, &path), context).unwrap_or_default());
+            filters.extend(read_filters(&mut reader.nested(filter, &path), context).unwrap_or_default());
         }
         if filters.len() > MAX_FILTERS {
             let (count, given) = (filters.len(), tree.tables("filter").len());
@@ -509,84 +509,6 @@ fn limits(rlc: &Tree, peak_bytes_per_ms: u64, reference: RlcConfig) -> RlcConfig
         },
         ..reference
     }
-}
-
-/// Reads a packet filter. The result has one filter per pair of addresses, since a host has one address of each IP
-/// version.
-fn packet_filters(
-    reader: &mut SettingsReader<'_, '_>,
-    context: &AccessContext<'_>,
-) -> Result<Vec<PacketFilter>, InvalidSettings> {
-    let [remote, local] = ["remote", "local"].map(|key| addresses(reader, key, context));
-    let [remote_ports, local_ports] = ["remote_ports", "local_ports"].map(|key| ports(reader, key));
-    let (remote, local) = (remote?, local?);
-    let filter = PacketFilter {
-        ways: reader.tree.choice_value("direction", &DIRECTIONS),
-        remote_ports: remote_ports?,
-        local_ports: local_ports?,
-        ..PacketFilter::ANY
-    };
-    let same_version = |remote: &Option<(bool, AddressMask)>, local: &Option<(bool, AddressMask)>| {
-        remote.zip(*local).is_none_or(|((remote, _), (local, _))| remote == local)
-    };
-    let pairs = remote.iter().flat_map(|remote| local.iter().map(move |local| (remote, local)));
-    let filters = pairs.filter(|(remote, local)| same_version(remote, local)).map(|(remote, local)| PacketFilter {
-        remote: remote.map(|(_, addresses)| addresses),
-        local: local.map(|(_, addresses)| addresses),
-        ..filter
-    });
-    let filters: Vec<PacketFilter> = filters.collect();
-    if filters.is_empty() {
-        let message = format!("{} matches no packet, because one address is IPv4 and the other IPv6", reader.path);
-        reader.add_error("local", message, "two addresses of one IP version");
-    }
-    Ok(filters)
-}
-
-/// Reads the addresses of a packet filter's key, each with whether it is IPv4. `None` matches any address.
-fn addresses(
-    reader: &mut SettingsReader<'_, '_>,
-    key: &str,
-    context: &AccessContext<'_>,
-) -> Result<Vec<Option<(bool, AddressMask)>>, InvalidSettings> {
-    let Some(value) = reader.tree.get(key) else { return Ok(vec![None]) };
-    let text = value.text();
-    let (address, bits) = match text.split_once('/') {
-        Some((address, bits)) => (address, Some(bits)),
-        None => (text, None),
-    };
-    let whole = |address: IpAddr| if address.is_ipv4() { 32 } else { 128 };
-    let prefix = |address: IpAddr, bits| AddressMask::prefix(address, bits).map(|some| Some((address.is_ipv4(), some)));
-    if let Ok(address) = address.parse::<IpAddr>() {
-        let bits =
-            bits.map_or(Ok(whole(address)), |bits| bits.parse().map_err(|_| "the length is not a number".to_string()));
-        let one = bits.and_then(|bits| prefix(address, bits).map_err(|reason| reason.to_string()));
-        return one.map(|one| vec![one]).map_err(|reason| {
-            let message = format!(
-                "{} = {} is not a valid prefix: {reason}",
-                reader.path_of(key),
-                reader.check.sources.excerpt(value.place)
-            );
-            reader.add_error(key, message, "a prefix such as \"10.0.0.0/8\"")
-        });
-    }
-    let own = context.nodes.addresses(context.node(reader, key)?);
-    Ok(own.into_iter().filter_map(|address| prefix(address, whole(address)).ok()).collect())
-}
-
-/// Reads one port, or the first and the last.
-fn ports(reader: &mut SettingsReader<'_, '_>, key: &str) -> Result<PortRange, InvalidSettings> {
-    let Some(value) = reader.tree.get(key) else { return Ok(PortRange::ANY) };
-    let numbers: Vec<u16> = value.list().iter().filter_map(|port| u16::try_from(port.integer()).ok()).collect();
-    let ports = match numbers[..] {
-        [one] => Ok(PortRange::one(one)),
-        [first, last] => PortRange::new(first, last).map_err(|_| "is not in ascending order"),
-        _ => Err("is neither one port nor two"),
-    };
-    ports.map_err(|reason| {
-        let message = format!("{} = {} {reason}", reader.path_of(key), reader.check.sources.excerpt(value.place));
-        reader.add_error(key, message, "one port such as [5004], or the first and the last such as [5000, 5999]")
-    })
 }
 
 /// Reads the positions of a UE over time. It is the `number`-th of the `count` UEs of one table.

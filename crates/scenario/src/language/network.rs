@@ -129,7 +129,11 @@ pub(crate) fn build(
 
 /// Returns the keys of access networks, formatted as the end of a list.
 fn access_keys(components: &[&AccessNetworkComponent]) -> String {
-    components.iter().map(|component| format!(" or [[{}]]", component.declaration.name)).collect()
+    let keys = components.iter().enumerate().map(|(index, component)| {
+        let separator = if index + 1 == components.len() { " or" } else { "," };
+        format!("{separator} [[{}]]", component.declaration.name)
+    });
+    keys.collect()
 }
 
 /// Adds a node that is declared in the file.

@@ -265,6 +265,7 @@ impl BasicServiceSet {
                 self.links[plan.link].counters.failures += 1;
                 self.complete(plan, end, false, false);
                 self.busy += end - now;
+                self.note_exchange(now, end, false);
                 self.record(plan, [now, rts_end, rts_end, end], 0, false);
                 // Nodes that have decoded the RTS wait whether a PPDU begins (clause 10.3.2.4).
                 let reset = cts_end + sifs + phy_start_delay + slot * 2;
@@ -299,6 +300,7 @@ impl BasicServiceSet {
         self.complete(plan, end, true, success);
         let busy_end = if answered { response_end } else { end };
         self.busy += busy_end - now;
+        self.note_exchange(now, busy_end, answered);
         self.record(plan, [now, start, end, busy_end], received, false);
         match (answered, self.config.failure_timing) {
             (true, _) => ExchangeEnd { success, others: response_end, sender: response_end },
@@ -331,6 +333,7 @@ impl BasicServiceSet {
             }
             self.complete(plan, end, false, false);
             let start = if plan.rts { end } else { now };
+            self.note_exchange(now, end, false);
             self.record(plan, [now, start, end, end], 0, true);
             let sender = match self.config.failure_timing {
                 FailureTiming::Immediate => idle,

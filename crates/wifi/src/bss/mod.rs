@@ -22,7 +22,7 @@ use crate::phy::{AccessCategory, PhyRate, Timing, response_rate};
 use crate::queue::{ApQueue, DroppedPacket, PacketQueue};
 use crate::rate_control::{RateContext, RateControl};
 use crate::report::{LinkCounters, LinkStatus, PpduRecord};
-use fullpipe_network::{CompletedFrame, MediumDirection, MediumOutcome};
+use fullpipe_network::{CompletedFrame, Exchange, MediumDirection, MediumOutcome};
 use fullpipe_units::{Duration, EcnCodepoint, Instant, RandomStream};
 use link::{Link, RateTimes};
 use std::collections::{BTreeMap, VecDeque};
@@ -157,6 +157,9 @@ pub struct BasicServiceSet {
     received: Vec<bool>,
     dropped: Vec<DroppedPacket>,
     busy: Duration,
+    /// Exchanges since the last call of [`BasicServiceSet::drain_exchanges`].
+    exchanges: Vec<Exchange>,
+    keeps_exchanges: bool,
     events: u64,
     records: Option<Vec<PpduRecord>>,
 }
@@ -265,6 +268,8 @@ impl BasicServiceSet {
             received: Vec::new(),
             dropped: Vec::new(),
             busy: Duration::ZERO,
+            exchanges: Vec::new(),
+            keeps_exchanges: false,
             events: 0,
             records: None,
             config,
@@ -272,6 +277,11 @@ impl BasicServiceSet {
         network.rts = network.exchange().ppdu(network.config.rts_rate, RTS_BYTES.into());
         network.cts = network.exchange().ppdu(cts_rate, CTS_BYTES.into());
         Ok(network)
+    }
+
+    /// Returns the configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     fn exchange(&self) -> ExchangeTiming<'_> {
@@ -464,6 +474,23 @@ impl BasicServiceSet {
     /// Removes and returns the outcomes of packets that became known since the last call.
     pub fn drain_outcomes(&mut self) -> std::collections::vec_deque::Drain<'_, CompletedFrame> {
         self.reports.drain(..)
+    }
+
+    /// Keeps exchanges from now on. [`BasicServiceSet::drain_exchanges`] returns them.
+    pub fn keep_exchanges(&mut self) {
+        self.keeps_exchanges = true;
+    }
+
+    #[inline]
+    fn note_exchange(&mut self, start: Instant, end: Instant, received: bool) {
+        if self.keeps_exchanges {
+            self.exchanges.push(Exchange { start, end, received });
+        }
+    }
+
+    /// Removes and returns the exchanges since the last call, in order of their start.
+    pub fn drain_exchanges(&mut self) -> std::vec::Drain<'_, Exchange> {
+        self.exchanges.drain(..)
     }
 
     fn apply_shadowing(&mut self, now: Instant) {

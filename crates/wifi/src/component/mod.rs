@@ -1,0 +1,32 @@
+//! Wi-Fi as an access network of a scenario: its keys, its settings, and the metrics of its stations.
+
+mod keys;
+mod metrics;
+mod read;
+mod settings;
+
+pub use metrics::STATION;
+pub use settings::WifiSettings;
+
+use crate::records::STATIONS;
+use fullpipe_network::access::AccessNetworkComponent;
+use fullpipe_schema::component::Declaration;
+use fullpipe_schema::metric::ProbeMetric;
+
+/// The Wi-Fi component.
+pub static WIFI: AccessNetworkComponent = AccessNetworkComponent {
+    declaration: Declaration {
+        name: "wifi",
+        version: "IEEE 802.11b, a, g, n and ac",
+        source: "IEEE Std 802.11-2020",
+        text: "Wi-Fi networks: an access point and its stations, in any network.",
+        fields: &[],
+    },
+    table: &keys::NETWORK,
+    station: keys::CALLED,
+    metrics: || ProbeMetric::declarations(&STATION).collect(),
+    choices: &[],
+    tables: || vec![STATIONS.reference()],
+    fill: keys::fill,
+    read: read::read,
+};
