@@ -16,6 +16,7 @@ mod evaluate;
 mod exit;
 mod expectations;
 mod explain;
+mod findings;
 mod flow_table;
 mod guidance;
 mod help;

@@ -1,9 +1,9 @@
 //! The commands that write or read records: `run`, `study`, `report`, `check`.
 
 use crate::arguments::{CommonArguments, MergeArguments, RunArguments, StudyArguments};
-use crate::evaluate;
 use crate::exit::Failure;
 use crate::expectations;
+use crate::findings;
 use crate::flow_table;
 use crate::junit;
 use crate::masque;
@@ -335,7 +335,7 @@ fn make(
     }
     if common.json {
         output::json(&outcome.to_json());
-    } else if let Some(text) = evaluate::table(&outcome.findings, &outcome.matrix) {
+    } else if let Some(text) = findings::table(&outcome.findings, &outcome.matrix) {
         // The cells of a matrix summarize the metrics of its points, of which there are hundreds.
         print_line!("{}", text.trim_end_matches('\n'));
     } else {

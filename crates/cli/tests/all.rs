@@ -2,6 +2,7 @@
 
 mod command;
 mod declared;
+mod evaluate;
 mod expectations;
 mod guidance;
 mod messages;

@@ -140,7 +140,7 @@ fn a_fixed_window_that_ignores_losses_is_outside_the_range_of_the_references() {
         (["5.1.3", "6.1", "drop_ratio"], true),
         (["5.1.3", "6.1", "retransmission_ratio"], true),
         // Fairness with Reno, and transient events.
-        (["5.2.1", "6.1", "harm_goodput"], true),
+        (["5.2.1", "6.1", "harm_goodput_to_newreno"], true),
         (["5.1.3", "7.8", "drop_ratio"], true),
     ] {
         assert!(is_outside(&dossier, "fixed", cell, high), "{cell:?}: {:#?}", dossier.cells);
