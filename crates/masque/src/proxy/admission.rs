@@ -98,7 +98,8 @@ async fn resolve(shared: &ProxyState, host: &Host) -> Result<Vec<IpAddr>, Reques
     match host {
         Host::Address(address) => Ok(vec![*address]),
         Host::Name(name) => shared.environment.resolve(name).await.map_err(|error| {
-            RequestRejection::by(ProxyError::from_resolver(&error), format!("cannot resolve {name}: {error}"))
+            // The reason is also in the log, which may not contain the target.
+            RequestRejection::by(ProxyError::from_resolver(&error), format!("cannot resolve the name: {error}"))
         }),
     }
 }
