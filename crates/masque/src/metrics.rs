@@ -1,7 +1,9 @@
 //! Counters of a proxy in the Prometheus text format.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// A counter or gauge that several tasks update.
 #[derive(Debug, Default)]
@@ -30,12 +32,39 @@ impl Counter {
     }
 }
 
+/// Counters with a label, by the values that have occurred. The values are those of the program and not of a peer.
+#[derive(Debug, Default)]
+pub struct LabeledCounter(Mutex<BTreeMap<&'static str, u64>>);
+
+impl LabeledCounter {
+    /// Adds 1 to the counter with this value of the label.
+    pub fn add(&self, value: &'static str) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(value).or_default() += 1;
+    }
+
+    /// Returns the counter with this value of the label.
+    #[must_use]
+    pub fn get(&self, value: &str) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(value).copied().unwrap_or_default()
+    }
+
+    /// Formats all counters.
+    fn render(&self, name: &str, label: &str, text: &mut String) {
+        for (value, count) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name}{{{label}=\"{value}\"}} {count}");
+        }
+    }
+}
+
 macro_rules! metrics {
     ($($name:ident $kind:literal $text:literal,)*) => {
         /// Counters and gauges of a proxy or a client.
         #[derive(Debug, Default)]
         pub struct Metrics {
             $(#[doc = $text] pub $name: Counter,)*
+            /// Requests that were refused, by the error type of RFC 9209, or by the reason if no response was sent.
+            pub refusals_total: LabeledCounter,
         }
 
         impl Metrics {
@@ -48,6 +77,9 @@ macro_rules! metrics {
                     // Writing to a string cannot fail.
                     let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {}\n{name} {}", $text, $kind, self.$name.get());
                 )*
+                let name = "fullpipe_masque_refusals_total";
+                let _ = writeln!(text, "# HELP {name} Requests that were refused, by error.\n# TYPE {name} counter");
+                self.refusals_total.render(name, "error", &mut text);
                 text
             }
         }
@@ -93,6 +125,10 @@ mod tests {
         let text = metrics.render();
         assert!(text.contains("# TYPE fullpipe_masque_requests_total counter\nfullpipe_masque_requests_total 3\n"));
         assert!(text.contains("# TYPE fullpipe_masque_queued_bytes gauge\nfullpipe_masque_queued_bytes 5\n"));
-        assert_eq!(text.lines().count(), 23 * 3);
+        assert_eq!(text.lines().count(), 23 * 3 + 2);
+        metrics.refusals_total.add("dns_error");
+        metrics.refusals_total.add("dns_error");
+        assert!(metrics.render().ends_with("counter\nfullpipe_masque_refusals_total{error=\"dns_error\"} 2\n"));
+        assert_eq!((metrics.refusals_total.get("dns_error"), metrics.refusals_total.get("x")), (2, 0));
     }
 }

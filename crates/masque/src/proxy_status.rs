@@ -3,6 +3,7 @@
 use crate::policy::PolicyRejection;
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 
 /// Name of the field.
 pub const FIELD_NAME: &str = "proxy-status";
@@ -76,10 +77,20 @@ impl ProxyError {
         }
     }
 
-    /// Returns the error for a socket to the target that could not be created.
+    /// Returns the error for a socket to `peer` that could not be created.
     #[must_use]
-    pub fn from_socket(error: &io::Error) -> ProxyError {
+    pub fn from_socket(error: &io::Error, peer: IpAddr) -> ProxyError {
+        /// Linux, macOS and BSD: no file descriptors are left in the system, or in the process.
+        const ENFILE: i32 = 23;
+        const EMFILE: i32 = 24;
         match error.kind() {
+            _ if cfg!(unix) && matches!(error.raw_os_error(), Some(ENFILE | EMFILE)) => {
+                ProxyError::ConnectionLimitReached
+            }
+            // No local port is left: bind, and connect of UDP and of TCP report it differently.
+            io::ErrorKind::AddrInUse | io::ErrorKind::WouldBlock => ProxyError::ConnectionLimitReached,
+            io::ErrorKind::AddrNotAvailable if peer.is_ipv4() => ProxyError::ConnectionLimitReached,
+            // For IPv6, the host may as well have no address of this family.
             io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable | io::ErrorKind::AddrNotAvailable => {
                 ProxyError::DestinationIpUnroutable
             }
@@ -157,6 +168,23 @@ mod tests {
         );
         let status = ProxyStatus { proxy: "p", error: &ProxyError::DestinationIpProhibited, details: "" };
         assert_eq!(status.to_string(), r#""p"; error=destination_ip_prohibited"#);
+    }
+
+    /// RFC 9209 section 2.3.12.
+    #[test]
+    fn exhausted_ports_and_file_descriptors_are_a_limit_of_the_proxy() {
+        let peer = IpAddr::from([192, 0, 2, 1]);
+        for kind in [io::ErrorKind::AddrInUse, io::ErrorKind::AddrNotAvailable, io::ErrorKind::WouldBlock] {
+            assert_eq!(ProxyError::from_socket(&kind.into(), peer), ProxyError::ConnectionLimitReached, "{kind}");
+        }
+        for number in [23, 24].into_iter().filter(|_| cfg!(unix)) {
+            let error = ProxyError::from_socket(&io::Error::from_raw_os_error(number), peer);
+            assert_eq!((error.token(), error.status()), ("connection_limit_reached", 503), "{number}");
+        }
+        let v6 = IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]);
+        for (kind, peer) in [(io::ErrorKind::NetworkUnreachable, peer), (io::ErrorKind::AddrNotAvailable, v6)] {
+            assert_eq!(ProxyError::from_socket(&kind.into(), peer), ProxyError::DestinationIpUnroutable, "{kind}");
+        }
     }
 
     proptest! {

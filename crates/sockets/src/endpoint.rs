@@ -31,12 +31,24 @@ fn any_address(peer: SocketAddr) -> SocketAddr {
 pub fn bind_server(
     environment: &dyn Environment,
     local: SocketAddr,
+    configuration: noq::ServerConfig,
+    transport: noq::TransportConfig,
+) -> io::Result<noq::Endpoint> {
+    bind_server_with(environment, local, noq::EndpointConfig::default(), configuration, transport)
+}
+
+/// Like [`bind_server`], with the keys of `endpoint`.
+pub(crate) fn bind_server_with(
+    environment: &dyn Environment,
+    local: SocketAddr,
+    mut endpoint: noq::EndpointConfig,
     mut configuration: noq::ServerConfig,
     transport: noq::TransportConfig,
 ) -> io::Result<noq::Endpoint> {
     configuration.transport_config(Arc::new(transport));
+    endpoint.max_udp_payload_size(MAX_PAYLOAD).map_err(io::Error::other)?;
     let socket = environment.bind(local)?;
-    noq::Endpoint::new_with_abstract_socket(settings(MAX_PAYLOAD)?, Some(configuration), socket, environment.runtime())
+    noq::Endpoint::new_with_abstract_socket(endpoint, Some(configuration), socket, environment.runtime())
 }
 
 /// Creates a client endpoint for connections to `peer`, on any local port.

@@ -12,6 +12,7 @@ pub mod http2;
 mod icmp;
 mod padded;
 pub mod programs;
+pub mod secret;
 mod stream;
 pub mod tls;
 

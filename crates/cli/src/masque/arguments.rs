@@ -1,8 +1,10 @@
 //! The command lines of the MASQUE and HTTP/3 programs.
 
+use super::log::LogFormat;
 use super::words;
 use clap::{Args, Subcommand};
 use fullpipe_masque::configuration::Scheduler;
+use fullpipe_masque::log::AccessLog;
 use fullpipe_masque::policy::Rule;
 use fullpipe_masque::queue::{DropPolicy, QueueLimit};
 use fullpipe_sockets::programs::{HttpVersions, ModeChoice};
@@ -63,6 +65,12 @@ pub(crate) struct ProxyArguments {
     /// Versions of HTTP to serve: 3 on UDP, 2 on TCP, or both on the same port
     #[arg(long, value_name = "3|2|3,2", default_value = "3", value_parser = words::http_versions)]
     pub(crate) http: HttpVersions,
+    /// File with a secret for keys that survive a restart, so that clients reconnect at once; created if it does not exist
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
+    /// Number of threads [default: number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
     /// Require certificates of clients that one of these authorities has signed
     #[arg(long, value_name = "PEM")]
     pub(crate) client_ca: Option<PathBuf>,
@@ -127,6 +135,12 @@ pub(crate) struct ProxyArguments {
     /// Print metrics as a line of JSON when a connection ends, and at the end
     #[arg(long)]
     pub(crate) figures: bool,
+    /// Addresses in the log: none, the client's network (24 bits of IPv4, 56 bits of IPv6), the target, or both
+    #[arg(long, value_name = "none|client|target|both", default_value = "client", value_parser = words::access_log)]
+    pub(crate) access_log: AccessLog,
+    /// Form of the log: text, or json with a line and the time for each record
+    #[arg(long, value_name = "text|json", default_value = "text", value_parser = words::log_format)]
+    pub(crate) log_format: LogFormat,
     /// Also log connections and tunnels, not only rejected requests
     #[arg(long)]
     pub(crate) verbose: bool,

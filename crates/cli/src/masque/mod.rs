@@ -5,6 +5,7 @@ pub(crate) mod arguments;
 mod configuration_file;
 mod figures;
 mod get;
+mod log;
 mod loopback;
 mod settings;
 mod tokens;
@@ -24,7 +25,7 @@ use figures::Figures;
 use fullpipe_masque::access::ClientLimits;
 use fullpipe_masque::client::DatagramObstacle;
 use fullpipe_masque::configuration::{self, Mode};
-use fullpipe_masque::log::{Event, EventLogger};
+use fullpipe_masque::log::FieldValue;
 use fullpipe_masque::target::Target;
 use fullpipe_masque::template::Template;
 use fullpipe_sockets::programs;
@@ -97,19 +98,6 @@ fn client_identity((chain, key): (PathBuf, PathBuf)) -> tls::ServerCredentials {
 
 fn template(text: &str) -> Result<Template, Failure> {
     Template::parse(text).map_err(|error| Failure::usage(format!("{text}: {error}")))
-}
-
-/// Prints lines on standard error. Connections and tunnels without errors are printed only with `--verbose`.
-struct Lines {
-    verbose: bool,
-}
-
-impl EventLogger for Lines {
-    fn log_event(&self, event: &Event<'_>) {
-        if self.verbose || matches!(event, Event::RequestRejected { .. }) {
-            eprintln!("{event}");
-        }
-    }
 }
 
 /// Checks the configuration file of a proxy, and the certificate that it names.
@@ -187,6 +175,7 @@ fn proxy_options(arguments: &ProxyArguments) -> Result<programs::ProxyOptions, F
         identity: identity(&arguments.identity)?,
         http: arguments.http,
         client_ca: arguments.client_ca.clone(),
+        secret: arguments.secret_file.clone(),
         metrics: arguments.metrics,
         drain: arguments.drain,
         control: settings::tunnel_control(&arguments.control.congestion, &arguments.control)?,
@@ -211,10 +200,15 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
         let options = options_of(std::env::args_os().collect(), locate);
         options.map_err(|failure| programs::ProgramError::Usage(failure.message))
     };
+    let log = log::Log { verbose: arguments.verbose, access: arguments.access_log, format: arguments.log_format };
     let reloaded = |result: Result<(), programs::ProgramError>| match result {
-        Ok(()) => eprintln!("event=reloaded"),
-        // A file may have several errors, one per line.
-        Err(error) => eprintln!("event=reload-failed reason={:?}", error.to_string().replace('\n', "; ")),
+        Ok(()) => log.print(&[("event", FieldValue::Word("reloaded".into()))]),
+        Err(error) => {
+            // A file may have several errors, one per line.
+            let reason = error.to_string().replace('\n', "; ");
+            let event = FieldValue::Word("reload-failed".into());
+            log.print(&[("event", event), ("reason", FieldValue::Text(&reason))]);
+        }
     };
     let figures = arguments.figures;
     let told = move |tunnels| {
@@ -223,8 +217,8 @@ fn proxy(arguments: &ProxyArguments) -> Result<(), Failure> {
             Figures::of_proxy(&tunnels, processor).print();
         }
     };
-    let log = Arc::new(Lines { verbose: arguments.verbose });
-    programs::run(programs::proxy(options, log, ready, reload, reloaded, told)).map_err(failure)
+    let program = programs::proxy(options, Arc::new(log), ready, reload, reloaded, told);
+    programs::run_with_threads(program, arguments.threads.map(usize::from)).map_err(failure)
 }
 
 fn connect(arguments: &ConnectArguments) -> Result<(), Failure> {

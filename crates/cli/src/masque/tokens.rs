@@ -116,7 +116,7 @@ impl Reader<'_> {
         let mut errors = Vec::new();
         for entry in entries {
             if let Err(error) = self.set(&mut token, entry) {
-                errors.push(error);
+                errors.push(*error);
             }
         }
         if errors.is_empty() && token.secret.is_empty() {
@@ -125,7 +125,7 @@ impl Reader<'_> {
         if errors.is_empty() { Ok(token) } else { Err(errors) }
     }
 
-    fn set(&self, token: &mut Token, entry: &schema::Entry) -> Result<(), Error> {
+    fn set(&self, token: &mut Token, entry: &schema::Entry) -> Result<(), Box<Error>> {
         let (key, node) = (&*entry.key, &entry.node);
         let text = match &node.content {
             NodeContent::Text(text) => Some(text.clone()),
@@ -136,7 +136,7 @@ impl Reader<'_> {
             let text = text.as_deref().ok_or_else(|| "expected a string or an integer".to_owned());
             text.and_then(parser).map(Some).map_err(|expected| {
                 let message = format!("{}.{key} is {}: {expected}", self.client, node.to_toml());
-                self.sources.error(node.place, &format!("{}.{key}", self.client), message, Vec::new())
+                Box::new(self.sources.error(node.place, &format!("{}.{key}", self.client), message, Vec::new()))
             })
         };
         match key {
@@ -145,7 +145,8 @@ impl Reader<'_> {
                 (NodeContent::Text(_), Some(Ok(secret))) => token.secret = secret,
                 _ => {
                     let message = format!("{}.secret is invalid", self.client);
-                    return Err(self.error(node.place, key, message, "a string of ASCII characters without spaces"));
+                    let expected = "a string of ASCII characters without spaces";
+                    return Err(Box::new(self.error(node.place, key, message, expected)));
                 }
             },
             "tunnels" => token.limits.tunnels = parse(words::count)?,
@@ -156,7 +157,7 @@ impl Reader<'_> {
                 let keys = KEYS.map(String::from).to_vec();
                 let path = format!("{}.{key}", self.client);
                 let error = self.sources.error(entry.key_place, &path, format!("unknown key {path}"), keys);
-                return Err(Error { suggestion, ..error });
+                return Err(Box::new(Error { suggestion, ..error }));
             }
         }
         Ok(())

@@ -1,8 +1,10 @@
 //! Parses the values of options of the MASQUE and HTTP/3 programs.
 
+use super::log::LogFormat;
 use fullpipe::scenario::description;
 use fullpipe::scenario::schema::{Choice, quantity};
 use fullpipe_masque::configuration::{MIN_MTU, Mode, Scheduler};
+use fullpipe_masque::log::AccessLog;
 use fullpipe_masque::policy::Rule;
 use fullpipe_masque::queue::{DropPolicy, QueueLimit};
 use fullpipe_masque::settings::{DROP_POLICIES, MODES, SCHEDULERS};
@@ -97,6 +99,26 @@ pub(super) fn scheduler(text: &str) -> Result<Scheduler, String> {
 /// Parses a rule of the target policy.
 pub(super) fn rule(text: &str) -> Result<Rule, String> {
     text.parse().map_err(|error: fullpipe_masque::policy::RuleError| error.to_string())
+}
+
+/// Parses `none`, `client`, `target` or `both`.
+pub(super) fn access_log(text: &str) -> Result<AccessLog, String> {
+    match text {
+        "none" => Ok(AccessLog::None),
+        "client" => Ok(AccessLog::Client),
+        "target" => Ok(AccessLog::Target),
+        "both" => Ok(AccessLog::Both),
+        _ => Err("expected none, client, target or both".into()),
+    }
+}
+
+/// Parses `text` or `json`.
+pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("expected text or json".into()),
+    }
 }
 
 /// Parses `3`, `2` or both.

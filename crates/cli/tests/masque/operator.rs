@@ -243,6 +243,63 @@ fn tokens_come_from_the_command_line_a_file_and_the_environment() {
 }
 
 #[test]
+fn log_has_no_record_with_client_and_target_unless_selected() {
+    for (access, client, target) in
+        [(None, true, false), (Some("none"), false, false), (Some("target"), false, true), (Some("both"), true, true)]
+    {
+        let here = ["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--verbose", "--log-format", "json"];
+        let more = access.map_or(vec![], |access| vec!["--access-log", access]);
+        let proxy = Server::start(&[&here[..], &more].concat());
+        assert!(refusal(&proxy.address, &["--insecure"]).contains("403"));
+        let said = proxy.stop();
+        let records: Vec<serde_json::Value> =
+            said.lines().map(|line| serde_json::from_str(line).expect("every line is JSON")).collect();
+        let refused = records.iter().find(|record| record["event"] == "refused").expect("a record");
+        assert_eq!(
+            refused.get("client").is_some_and(|network| network == "127.0.0.0/24"),
+            client,
+            "{access:?} {refused}"
+        );
+        assert_eq!(refused.get("target").is_some(), target, "{access:?} {refused}");
+        assert_eq!(said.contains("192.0.2.1"), target, "{access:?} {said}");
+        assert!(!said.contains("127.0.0.1"), "{access:?} {said}");
+        assert!(refused["reason"].as_str().is_some_and(|reason| reason.contains("documentation")), "{refused}");
+        assert!(refused["time_s"].as_f64().is_some_and(|time| time > 1.7e9), "{refused}");
+    }
+}
+
+/// RFC 9000 section 10.3: without the same keys, the client would wait for the idle timeout of 150 s.
+#[test]
+fn restarted_proxy_with_the_same_secret_resets_connections_of_its_predecessor() {
+    let (folder, target) = (folder("secret"), echo());
+    let secret = folder.join("secret");
+    let here =
+        ["masque", "proxy", "--self-signed", "--allow-private", "--threads", "1", "--secret-file", text(&secret)];
+    let proxy = Server::start(&[&here[..], &["--listen", "127.0.0.1:0"]].concat());
+    assert_eq!(std::fs::metadata(&secret).expect("it is created").len(), 32);
+    let address = proxy.address.clone();
+    let mut port = connect(&address, &target, &["--insecure"]);
+    let sender = Sender::new(&port);
+    sender.exchange(b"before");
+    // Killed, so that it does not close its connections.
+    drop(proxy);
+    let proxy = Server::start(&[&here[..], &["--listen", &address]].concat());
+    sender.0.send(b"after").expect("it is sent");
+    loop {
+        let line = port.line();
+        assert!(!line.is_empty(), "the client ends with a reason");
+        if line.contains("reset") {
+            break;
+        }
+    }
+    proxy.stop();
+    std::fs::write(&secret, "short").expect("a file");
+    let output = command(&[&here[..], &["--listen", "127.0.0.1:0"]].concat()).output().expect("it starts");
+    let expected = "secret: the secret has 5 bytes; expected 32 to 4096 random bytes";
+    assert!(output.status.code() == Some(2) && errors(&output).contains(expected), "{}", errors(&output));
+}
+
+#[test]
 fn http_versions_select_the_sockets_of_the_proxy() {
     for (versions, tcp, udp) in [("3", false, true), ("2", true, false), ("3,2", true, true)] {
         let here = ["masque", "proxy", "--listen", "127.0.0.1:0", "--self-signed", "--http", versions];

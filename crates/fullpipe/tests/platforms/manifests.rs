@@ -33,6 +33,7 @@ pub(crate) const PORTABLE: &[&str] = &[
     "rand_xoshiro",
     "rcgen",
     "resvg",
+    "ring",
     "rustls",
     "serde_json",
     "sha2",

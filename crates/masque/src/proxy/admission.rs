@@ -72,7 +72,8 @@ pub(super) async fn admit(
     let socket = match request.protocol {
         TunnelProtocol::Udp => connect_udp(shared, target, &permitted)?,
         TunnelProtocol::Tcp => TargetSocket::Tcp(tcp::connect(shared, &permitted).await.map_err(|error| {
-            RequestRejection::by(ProxyError::from_socket(&error), format!("cannot connect to the target: {error}"))
+            let error_type = ProxyError::from_socket(&error, permitted[0].ip());
+            RequestRejection::by(error_type, format!("cannot connect to the target: {error}"))
         })?),
     };
     Ok(Admission { socket, permit, usage })
@@ -88,7 +89,9 @@ fn connect_udp(
     for address in addresses {
         match shared.environment.connect(*address) {
             Ok(socket) => return Ok(TargetSocket::Udp(socket)),
-            Err(error) => refused = RequestRejection::by(ProxyError::from_socket(&error), error.to_string()),
+            Err(error) => {
+                refused = RequestRejection::by(ProxyError::from_socket(&error, address.ip()), error.to_string());
+            }
         }
     }
     Err(refused)
@@ -98,7 +101,8 @@ async fn resolve(shared: &ProxyState, host: &Host) -> Result<Vec<IpAddr>, Reques
     match host {
         Host::Address(address) => Ok(vec![*address]),
         Host::Name(name) => shared.environment.resolve(name).await.map_err(|error| {
-            RequestRejection::by(ProxyError::from_resolver(&error), format!("cannot resolve {name}: {error}"))
+            // The reason is also in the log, which may not contain the target.
+            RequestRejection::by(ProxyError::from_resolver(&error), format!("cannot resolve the name: {error}"))
         }),
     }
 }

@@ -144,22 +144,21 @@ async fn serve_request(client: Arc<Client>, resolver: Resolver) {
         client.settings().await;
         resolver.resolve_request().await
     });
-    let refuse = |status, reason: &str| {
-        shared.metrics.requests_refused_total.add(1);
-        shared.log.log_event(&Event::RequestRejected { client: client.address, status, target: "", reason });
-    };
+    let refuse = |status, error, reason: &str| log_refusal(shared, client.address, (status, error), "", reason);
     match select(headers, shared.environment.sleep_until(deadline)).await {
         Either::Left((Ok((request, stream)), _)) => answer(&client, &request, stream, handle).await,
-        Either::Left((Err(StreamError::HeaderTooBig { .. }), _)) => refuse(431, "the header section is too large"),
+        Either::Left((Err(StreamError::HeaderTooBig { .. }), _)) => {
+            refuse(431, "header_too_large", "the header section is too large")
+        }
         Either::Left((Err(error), _)) => {
             shared.metrics.errors_protocol_total.add(1);
             client.note_fruitless();
-            refuse(0, &transport::reason(&error));
+            refuse(0, "malformed_request", &transport::reason(&error));
         }
         Either::Right(_) => {
             handle.ending.abort(code::REQUEST_REJECTED);
             client.note_fruitless();
-            refuse(0, "the header section did not arrive within the timeout");
+            refuse(0, "header_timeout", "the header section did not arrive within the timeout");
         }
     }
 }
@@ -188,21 +187,32 @@ async fn answer(client: &Arc<Client>, request: &Request<()>, stream: Stream, han
             drop(permit);
         }
         Either::Left((Err(refused), _)) => {
-            let (status, target) = (refused.status.as_u16(), request::target_of(request));
-            log_refusal(&client.shared, client.address, status, target, &refused.details);
+            let outcome = (refused.status.as_u16(), refused.error.token());
+            log_refusal(&client.shared, client.address, outcome, request::target_of(request), &refused.details);
             refuse(client, stream, &refused).await;
         }
         Either::Right(((), _)) => {
             ending.abort(code::REQUEST_CANCELLED);
             let target = request::target_of(request);
-            log_refusal(&client.shared, client.address, 0, target, "the client cancelled the request");
+            let outcome = (0, CANCELLED);
+            log_refusal(&client.shared, client.address, outcome, target, "the client cancelled the request");
         }
     }
 }
 
-/// Counts and logs a request that was rejected.
-pub(super) fn log_refusal(shared: &ProxyState, client: SocketAddr, status: u16, target: &str, reason: &str) {
+/// The error of a request that the client cancelled before the response.
+pub(super) const CANCELLED: &str = "cancelled_by_client";
+
+/// Counts and logs a request that was rejected, with the status and the error.
+pub(super) fn log_refusal(
+    shared: &ProxyState,
+    client: SocketAddr,
+    (status, error): (u16, &'static str),
+    target: &str,
+    reason: &str,
+) {
     shared.metrics.requests_refused_total.add(1);
+    shared.metrics.refusals_total.add(error);
     shared.log.log_event(&Event::RequestRejected { client, status, target, reason });
 }
 

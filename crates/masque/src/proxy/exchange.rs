@@ -117,13 +117,13 @@ impl Proxy {
             })
             .await
         };
-        let log = |status, reason: &str| {
-            connection::log_refusal(shared, client, status, request::target_of(request), reason);
+        let log = |outcome, reason: &str| {
+            connection::log_refusal(shared, client, outcome, request::target_of(request), reason);
         };
         match admitted {
-            None => log(0, "the client cancelled the request"),
+            None => log((0, connection::CANCELLED), "the client cancelled the request"),
             Some(Err(refused)) => {
-                log(refused.status.as_u16(), &refused.details);
+                log((refused.status.as_u16(), refused.error.token()), &refused.details);
                 if let Some(response) = connection::rejection(shared, &refused) {
                     exchange.reject(response).await;
                 }

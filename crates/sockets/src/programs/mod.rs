@@ -46,12 +46,27 @@ impl fmt::Display for ProgramError {
 
 impl std::error::Error for ProgramError {}
 
-/// Runs a program in a tokio runtime.
+/// Runs a program in a tokio runtime with one thread per core.
 ///
 /// # Errors
 /// Returns the program's error, or an error if no runtime can be created.
 pub fn run<T>(program: impl Future<Output = Result<T, ProgramError>>) -> Result<T, ProgramError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    run_with_threads(program, None)
+}
+
+/// Runs a program in a tokio runtime with this number of threads; `None` is one per core.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_with_threads<T>(
+    program: impl Future<Output = Result<T, ProgramError>>,
+    threads: Option<usize>,
+) -> Result<T, ProgramError> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads);
+    }
+    let runtime = builder
         .enable_all()
         .build()
         .map_err(|error| ProgramError::Runtime(format!("cannot start the tokio runtime: {error}")))?;

@@ -2,6 +2,7 @@
 
 use super::{ControlChoice, ProgramError, Request, Signals, TunnelMetrics, farewell, metrics, run_error};
 use crate::http2::{self, SharedTls};
+use crate::secret::ServerSecret;
 use crate::tls::ServerCredentials;
 use crate::{TokioEnvironment, endpoint, tls};
 use fullpipe_control::RttStatistics;
@@ -28,6 +29,8 @@ pub struct ProxyOptions {
     pub http: HttpVersions,
     /// File with the authorities that sign the certificates of clients; `None` if clients need no certificate.
     pub client_ca: Option<PathBuf>,
+    /// File with the secret of keys that survive a restart; `None` if they are random. It is created if it does not exist.
+    pub secret: Option<PathBuf>,
     /// Address on which the proxy serves its metrics; `None` disables this service.
     pub metrics: Option<SocketAddr>,
     /// Congestion control of the connections to clients.
@@ -56,11 +59,16 @@ struct Listeners {
 
 impl Listeners {
     /// Binds the sockets of these versions, with the same port.
-    async fn bind(options: &ProxyOptions, tls: noq::ServerConfig) -> io::Result<Listeners> {
+    async fn bind(
+        options: &ProxyOptions,
+        tls: noq::ServerConfig,
+        secret: Option<&ServerSecret>,
+    ) -> io::Result<Listeners> {
         let mut listeners = Listeners { endpoint: None, tcp: None, address: options.listen };
         if options.http.http3 {
             let transport = options.settings.transport();
-            let endpoint = endpoint::bind_server(&TokioEnvironment, options.listen, tls, transport)?;
+            let keys = secret.map_or_else(noq::EndpointConfig::default, ServerSecret::endpoint_config);
+            let endpoint = endpoint::bind_server_with(&TokioEnvironment, options.listen, keys, tls, transport)?;
             listeners.address = endpoint.local_addr()?;
             listeners.endpoint = Some(endpoint);
         }
@@ -123,13 +131,24 @@ pub async fn proxy(
 ) -> Result<(), ProgramError> {
     let configured = tls::server_configs(&options.identity, options.client_ca.as_deref());
     let (tls, tcp_tls) = configured.map_err(|error| ProgramError::Usage(error.to_string()))?;
+    let secret = options.secret.as_deref().map(|path| {
+        let secret = ServerSecret::from_file(path);
+        secret.map_err(|error| ProgramError::Usage(format!("{}: {error}", path.display())))
+    });
+    let secret = secret.transpose()?;
+    let with_token_key = |mut tls: noq::ServerConfig| {
+        if let Some(secret) = &secret {
+            tls.token_key(secret.token_key());
+        }
+        tls
+    };
     let tcp_tls: SharedTls = Arc::new(RwLock::new(tcp_tls));
     let (metrics, round_trips) = (Arc::<Metrics>::default(), RttStatistics::default());
     options.settings.tunnel = options.control.of(&options.settings.tunnel, &round_trips);
     let renewed_settings = options.settings.clone();
     let cannot_listen = format!("cannot listen on {}", options.listen);
     let Listeners { endpoint, tcp, address } =
-        Listeners::bind(&options, tls).await.map_err(run_error(&cannot_listen))?;
+        Listeners::bind(&options, with_token_key(tls), secret.as_ref()).await.map_err(run_error(&cannot_listen))?;
     options.settings.own.listening.push(address);
     let environment: Arc<dyn Environment> = Arc::new(TokioEnvironment);
     let telling = Arc::new(Telling { log, metrics: Arc::clone(&metrics), round_trips, told: Mutex::new(told) });
@@ -162,6 +181,7 @@ pub async fn proxy(
         });
         reloaded(renewed.map(|(tls, settings)| {
             if let Some((mut configuration, tcp)) = tls {
+                configuration = with_token_key(configuration);
                 configuration.transport_config(Arc::new(renewed_settings.transport()));
                 if let Some(endpoint) = &endpoint {
                     endpoint.set_server_config(Some(configuration));

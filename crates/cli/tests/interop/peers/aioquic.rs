@@ -1,32 +1,14 @@
 //! Tests with aioquic's HTTP/3 client and server at either end of Fullpipe's tunnel, in both modes.
 
-use crate::Ended;
 use crate::processes::*;
+use crate::{Ended, installed};
 use sha2::{Digest, Sha256};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
 
 /// The tested version.
 const VERSION: &str = "1.7.2";
-
-/// The installation of aioquic in a folder of the build. The first test that needs it installs it.
-static INSTALLED: LazyLock<PathBuf> = LazyLock::new(|| {
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let installed = built.join(format!("aioquic-{VERSION}"));
-    if !installed.exists() {
-        let fresh = built.join(format!("aioquic-{VERSION}-{}", std::process::id()));
-        let output = Command::new("python3")
-            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", text(&fresh)])
-            .arg(format!("aioquic=={VERSION}"))
-            .output()
-            .expect("Python 3 with pip is needed");
-        assert!(output.status.success(), "{}", errors(&output));
-        std::fs::rename(&fresh, &installed).expect("a folder of that name");
-    }
-    installed
-});
 
 /// A command for a script of this folder, with aioquic.
 fn script(name: &str, arguments: &[&str]) -> Command {
@@ -34,7 +16,7 @@ fn script(name: &str, arguments: &[&str]) -> Command {
     command
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/peers").join(name))
         .args(arguments)
-        .env("PYTHONPATH", &*INSTALLED)
+        .env("PYTHONPATH", installed("aioquic", VERSION))
         .stdin(Stdio::null());
     command
 }
