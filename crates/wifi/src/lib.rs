@@ -8,7 +8,8 @@
 //! * [`channel`] and [`rate_control`]: path loss and SNR, and the selection of rates.
 //!
 //! [`BasicServiceSet`] combines them; [`config`] is its configuration and [`report`] what it reports. [`WifiMedium`] makes it a
-//! medium of the network. [`component`] has the keys of a scenario and [`records`] the table of a run.
+//! medium of the network. [`component`] has the keys of a scenario, [`metrics`] those of probes, and
+//! [`records`] the table of a run.
 //!
 //! **Limits of the model.** One contention domain: no hidden nodes, no capture, no other networks. Frames that collide are
 //! all lost. No beacons, association, power saving, encryption, fragmentation, A-MSDU, MU-MIMO or 802.11ax, and no
@@ -29,6 +30,7 @@ pub mod config;
 pub mod contention;
 pub mod frame;
 pub mod medium;
+pub mod metrics;
 pub mod phy;
 pub mod queue;
 pub mod rate_control;

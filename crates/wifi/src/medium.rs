@@ -1,7 +1,7 @@
 //! The basic service set as a medium of the network: the access point is the hub.
 
 use crate::bss::{BasicServiceSet, OfferedPacket};
-use crate::component::STATION;
+use crate::metrics::STATION;
 use crate::phy::AccessCategory;
 use crate::records::{STATIONS, StationRecord};
 use fullpipe_archive::Tables;

@@ -1,13 +1,12 @@
-//! Wi-Fi as an access network of a scenario: its keys, its settings, and the metrics of its stations.
+//! Wi-Fi as an access network of a scenario: its keys and its settings.
 
 mod keys;
-mod metrics;
 mod read;
 mod settings;
 
-pub use metrics::STATION;
 pub use settings::WifiSettings;
 
+use crate::metrics::STATION;
 use crate::records::STATIONS;
 use fullpipe_network::access::AccessNetworkComponent;
 use fullpipe_schema::component::Declaration;
