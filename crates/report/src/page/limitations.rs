@@ -17,7 +17,7 @@ enum Use {
 }
 
 /// The sections of docs/limitations.md and their conditions. A section that is not in this list is always shown.
-const SECTIONS: [(&str, Use); 12] = [
+const SECTIONS: [(&str, Use); 13] = [
     ("Network", Use::Always),
     ("Measurement", Use::Always),
     ("Real time", Use::RealTime),
@@ -28,6 +28,7 @@ const SECTIONS: [(&str, Use); 12] = [
     ("QUIC as a model", Use::Lines(&["stack = \"model\""])),
     ("Tunnels", Use::Lines(&["protocol = \"masque\"", "workload = \"tunnel\""])),
     ("LTE", Use::Lines(&["[[lte]]"])),
+    ("Wi-Fi", Use::Lines(&["[[wifi]]"])),
     // Such runs have no records, and therefore no report.
     ("Steps and Python", Use::Lines(&[])),
     ("Our TCP compared with Linux's", Use::Lines(&["from_by = \"kernel\"", "to_by = \"kernel\""])),
