@@ -267,7 +267,7 @@ impl Search {
 }
 
 /// Files with features that the random files lack.
-const FURTHER: [(&str, &str); 7] = [
+const FURTHER: [(&str, &str); 10] = [
     (
         "host = [{ name = 'h1' }, { name = 'h2' }]\nethernet = [{ name = 'lan', hosts = ['h1', 'h2'], rate = '10Mbit/s', \
          delay = '1us' }]",
@@ -299,13 +299,34 @@ const FURTHER: [(&str, &str); 7] = [
          probe = [{ flow = 'tunnel', metrics = ['proxy_queue_bytes'] }]",
         "name = 'tunnel', from = 'source', to = 'sink', workload = 'tunnel'",
     ),
+    (
+        "host = [{ name = 'h1' }, { name = 'h2' }]\nrouter = [{ name = 'ap' }]\n\
+         link = [{ name = 'lan', from = 'h1', to = 'ap', rate = '10Mbit/s', delay = '5ms' }]\n\
+         wifi = [{ name = 'wifi', access_point = 'ap', standard = 'n', access = [{ aifsn = 5 }], category = [{ category = 'voice', remote_ports = [1, 2] }], station = [{ host = 'h2' }] }]\n\
+         probe = [{ station = 'h2', metrics = ['retries'] }]",
+        "from = 'h1', to = 'h2'",
+    ),
+    (
+        "host = [{ name = 'h1' }, { name = 'h2' }]\nrouter = [{ name = 'ap' }]\n\
+         link = [{ name = 'lan', from = 'h1', to = 'ap', rate = '10Mbit/s', delay = '5ms' }]\n\
+         wifi = [{ name = 'wifi', access_point = 'ap', standard = 'n', mcs = 3, station = [{ host = 'h2', mcs = 2 }] }]",
+        "from = 'h1', to = 'h2'",
+    ),
+    (
+        "host = [{ name = 'h1' }, { name = 'h2' }]\nrouter = [{ name = 'ap' }]\n\
+         link = [{ name = 'lan', from = 'h1', to = 'ap', rate = '10Mbit/s', delay = '5ms' }]\n\
+         wifi = [{ name = 'wifi', access_point = 'ap', standard = 'b', station = [{ host = 'h2' }] }]",
+        "from = 'h1', to = 'h2'",
+    ),
 ];
 
 /// A network of two hosts.
 const CHAIN: &str = "topology = { kind = 'chain', link = [{ rate = '10Mbit/s', delay = '5ms' }] }";
 
 /// Keys for which no file accepts two names that are otherwise not compared, with the reason.
-const APART: [(Key, &str); 6] = [
+const APART: [(Key, &str); 8] = [
+    (("Wi-Fi network", "rate_control"), "only a constant rate has an MCS"),
+    (("Wi-Fi station", "rate_control"), "only a constant rate has an MCS"),
     (("topology", "kind"), "each kind has hosts of its own names, which flows name"),
     (("probe", "metrics"), "a probe watches one kind of thing, and each kind has its own metrics"),
     (("flow", "protocol"), "a tunnel is a workload of its own"),

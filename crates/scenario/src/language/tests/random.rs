@@ -20,12 +20,25 @@ struct Writer {
     programs: u32,
     /// Number of cells so far; `None` without an access network.
     cells: Option<u32>,
+    /// Whether the file has a Wi-Fi network.
+    has_wifi: bool,
+    /// Whether that network has MCS.
+    wifi_mcs: bool,
 }
 
 impl Writer {
     fn new(case: u64) -> Self {
         let random = RandomStream::new(case, "scenario", "file");
-        Writer { random, sparsity: 2 + case % 14, topology: "", steps: 0, programs: 0, cells: None }
+        Writer {
+            random,
+            sparsity: 2 + case % 14,
+            topology: "",
+            steps: 0,
+            programs: 0,
+            cells: None,
+            has_wifi: false,
+            wifi_mcs: false,
+        }
     }
 
     fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
@@ -114,8 +127,12 @@ impl Writer {
             }
             FieldKind::Table(table) => self.table(table),
             FieldKind::Tables(table) => {
-                // A router is a NAT at most once, and a host is a UE at most once.
-                let count = if ["nat", "lte", "ue"].contains(&key) { 1 } else { 1 + self.random.uniform_below(3) };
+                // A router is a NAT at most once, and a host is a UE or a station at most once.
+                let count = if ["nat", "lte", "ue", "wifi", "station"].contains(&key) {
+                    1
+                } else {
+                    1 + self.random.uniform_below(3)
+                };
                 let mut list: Vec<String> = (0..count).map(|_| self.table(table)).collect();
                 if key == "flow" && self.topology == "star" && self.random.bernoulli(0.3) {
                     list.extend(self.tunnel());
@@ -159,14 +176,17 @@ impl Writer {
             }
             fields.extend(variant.fields());
         }
-        let subjects = ["flow", "link", "ethernet", "ue"];
+        let subjects = ["flow", "link", "ethernet", "ue", "station"];
         let medium = if self.topology == "ethernet" { "ethernet" } else { "link" };
-        let there_are = if self.cells.is_some() { ["flow", medium, "ue"] } else { ["flow", medium, medium] };
+        let mut there_are = vec!["flow", medium];
+        there_are.push(if self.cells.is_some() { "ue" } else { medium });
+        there_are.extend(self.has_wifi.then_some("station"));
         let subject = *self.pick(&there_are);
         let place = *self.pick(&["distance", "position", "waypoints", "course"]);
         if table.name == "LTE network" {
             self.cells = Some(0);
         }
+        self.has_wifi |= table.name == "Wi-Fi network";
         let (of_errors, exactly) = (["probability", "bit_error_rate"], self.random.bernoulli(0.5));
         // A file has either only programs or flows.
         let programs = table.name.is_empty() && self.random.bernoulli(0.2);
@@ -232,11 +252,17 @@ impl Writer {
             {
                 continue;
             }
-            if let Some(given) = self.consistent(table.name, field.key) {
-                pairs.push(given);
+            if table.name.starts_with("Wi-Fi")
+                && let Some(given) = self.wifi_key(&pairs, field.key)
+            {
+                pairs.extend(given);
                 continue;
             }
             if table.name == "probe" && subjects.contains(&field.key) && field.key != subject {
+                continue;
+            }
+            if let Some(given) = self.consistent(table.name, field.key) {
+                pairs.push(given);
                 continue;
             }
             let needed = matches!(field.default, DefaultValue::Required)
@@ -249,11 +275,12 @@ impl Writer {
             // A file with only programs has no flows.
             let fits = field.key != "figures_of";
             let wanted = needed
-                || field.key == "lte" && self.random.bernoulli(0.3)
+                || ["lte", "wifi"].contains(&field.key) && self.random.bernoulli(0.3)
                 || ["path loss", "fading"].contains(&table.name)
                 || table.name == "cell" && !owners.is_empty() && self.random.bernoulli(0.5)
                 || table.name == "bearer" && field.key == "guaranteed_rate" && self.random.bernoulli(0.2)
                 || field.key == "path_loss"
+                || table.name == "web object" && self.random.bernoulli(0.2)
                 // A link needs a rate or a trace.
                 || ["rate", "delay"].contains(&field.key) && table.name.contains("link") && self.random.bernoulli(0.97)
                 || ["topology", "program", "stack"].contains(&field.key)
@@ -263,6 +290,41 @@ impl Writer {
             }
         }
         pairs
+    }
+
+    /// Keys of Wi-Fi networks and stations that depend on others: `None` for other keys, `Some(None)` to omit the key.
+    fn wifi_key(&mut self, pairs: &[String], key: &str) -> Option<Option<String>> {
+        let has = |pair: &str| pairs.iter().any(|given| given == pair);
+        if key == "standard" {
+            let standard = *self.pick(&["n", "n", "a"]);
+            self.wifi_mcs = standard == "n";
+            return Some(Some(format!("standard = '{standard}'")));
+        }
+        let rare = self.random.bernoulli(0.2);
+        let wanted = match key {
+            "rate_control" => return Some(rare.then(|| format!("{key} = '{}'", self.pick(&["constant", "ideal"])))),
+            "mcs" | "rate" => {
+                (key == "mcs") == self.wifi_mcs
+                    && (has("rate_control = 'constant'") || rare && !has("rate_control = 'ideal'"))
+            }
+            "driver_packets" => has("queue = 'drop-tail'"),
+            "codel_target" | "codel_interval" | "codel_ecn" => {
+                rare && !has("queue = 'drop-tail'") && !has("queue = 'per-station'")
+            }
+            "category" if self.wifi_mcs => return None,
+            "streams" | "band" => rare && self.wifi_mcs,
+            "category" => false,
+            _ => return None,
+        };
+        let value = match key {
+            "mcs" => "3",
+            "rate" => "'6Mbit/s'",
+            "codel_ecn" => "false",
+            "codel_target" | "codel_interval" => "'9ms'",
+            "band" => "'2.4GHz'",
+            _ => "1",
+        };
+        Some(wanted.then(|| format!("{key} = {value}")))
     }
 
     /// Values that depend on other values; they are usually consistent.
@@ -280,16 +342,16 @@ impl Writer {
             }
             ("probe", "end") if self.random.bernoulli(0.5) => None,
             ("probe", "end") => Some(format!("end = '{}'", *self.pick(&["client", "server"]))),
-            ("LTE network", "gateway") => {
+            ("LTE network" | "Wi-Fi network", "gateway" | "access_point") => {
                 let gateway = match self.topology {
                     "dumbbell" => "router1",
                     "star" => "hub",
                     "ethernet" => "host1",
                     _ => "source",
                 };
-                Some(format!("gateway = '{gateway}'"))
+                Some(format!("{key} = '{gateway}'"))
             }
-            ("UE", "host") => {
+            ("UE" | "Wi-Fi station", "host") => {
                 let host = match self.topology {
                     "dumbbell" => "left*",
                     "star" => "host*",
@@ -298,6 +360,18 @@ impl Writer {
                 };
                 Some(format!("host = '{host}'"))
             }
+            ("probe", "station") => {
+                let host = match self.topology {
+                    "dumbbell" => "left1",
+                    "star" => "host1",
+                    "ethernet" => "host2",
+                    _ => "sink",
+                };
+                Some(format!("station = '{host}'"))
+            }
+            ("Wi-Fi network", "channel_width") => Some("channel_width = 20".to_string()),
+            ("contention parameters", "cw_min") => Some("cw_min = 7".to_string()),
+            ("contention parameters", "cw_max") => Some("cw_max = 63".to_string()),
             ("LTE network", "resource_blocks" | "uplink_resource_blocks") => Some(format!("{key} = 25")),
             ("LTE network", "earfcn") => Some("earfcn = 300".to_string()),
             ("LTE network", "uplink_earfcn") => Some("uplink_earfcn = 18300".to_string()),
@@ -317,10 +391,12 @@ impl Writer {
             ("UE", "cell") => Some("cell = 'c1'".to_string()),
             ("UE", "qci") if self.random.bernoulli(0.8) => Some("qci = 7".to_string()),
             ("bearer", "qci") if self.random.bernoulli(0.8) => Some("qci = 7".to_string()),
-            ("packet filter", "remote" | "local") => Some(format!("{key} = '10.0.0.0/8'")),
-            ("packet filter", "remote_ports" | "local_ports") => Some(format!("{key} = [1, 65535]")),
+            ("packet filter" | "access category", "remote" | "local") => Some(format!("{key} = '10.0.0.0/8'")),
+            ("packet filter" | "access category", "remote_ports" | "local_ports") => {
+                Some(format!("{key} = [1, 65535]"))
+            }
             ("UE", "course") => Some(format!("course = '{}/tests/data/course.txt'", env!("CARGO_MANIFEST_DIR"))),
-            ("waypoint", "at") => {
+            ("waypoint" | "change of a Wi-Fi station", "at") => {
                 self.steps += 1;
                 Some(format!("at = '{}ms'", self.steps))
             }
@@ -423,7 +499,7 @@ fn declared(table: &'static Table, prefix: &str, paths: &mut BTreeSet<String>) {
 fn resolved_random_file_describes_the_same_scenario() {
     let mut seen = BTreeSet::new();
     let mut accepted = 0;
-    for case in 200_000..226_000 {
+    for case in 200_000..245_000 {
         let text = file(case);
         // The schema alone.
         let tree = match schema::load(LANGUAGE.schema, &text, "random.toml", &[]) {
