@@ -14,7 +14,7 @@
 //! Rules change these defaults. The most specific matching rule applies. A name precedes the names below a domain
 //! (`*.example.org`), a longer domain precedes a shorter one, these precede an address range, a longer prefix precedes a
 //! shorter one, and `*`, which is every target, comes last. For the same subject, fewer ports precede more ports. In a tie,
-//! the target is denied.
+//! the target is denied. A rule for `*` overrides other rules, but permits no address that is denied by default.
 
 use crate::target::{Host, Target};
 use std::fmt;
@@ -209,9 +209,11 @@ impl fmt::Display for PolicyRejection {
 }
 
 impl Policy {
-    /// Whether a rule, not only the defaults, permits an address of a target.
+    /// Whether a rule permits an address of a target that the defaults deny. Rules for every target (`*`) do not: who restricts
+    /// ports by them does not mean to open internal networks.
     fn has_allowing_rule(&self, target: &Target, address: IpAddr) -> bool {
-        best(&self.allow, target, Some(address)).is_some()
+        let specific = self.allow.iter().filter(|rule| rule.subject != Subject::Any);
+        best(specific, target, Some(address)).is_some()
     }
 
     /// Checks a target before its name is resolved.
@@ -244,7 +246,7 @@ impl Policy {
         if denied.is_some() && denied >= allowed {
             return Err(PolicyRejection::DeniedByRule);
         }
-        if allowed.is_some() {
+        if self.has_allowing_rule(target, address) {
             return Ok(());
         }
         match special(address) {
@@ -541,6 +543,29 @@ mod tests {
         ] {
             assert_eq!(allowed(target), expected, "{target}");
         }
+    }
+
+    #[test]
+    fn rule_for_every_target_permits_no_address_that_is_denied_by_default() {
+        let policy = Policy {
+            allow: vec!["*:443".parse().unwrap(), "10.1.0.0/16".parse().unwrap()],
+            deny: vec!["*".parse().unwrap()],
+            allow_private: false,
+        };
+        let judge = |target: &str| {
+            let target = Target::parse(target).unwrap();
+            let Host::Address(address) = target.host else { panic!("an address") };
+            policy.check(&target, address)
+        };
+        assert_eq!((judge("8.8.8.8:443"), judge("8.8.8.8:53")), (Ok(()), Err(PolicyRejection::DeniedByRule)));
+        assert_eq!(judge("10.0.0.1:443"), Err(PolicyRejection::NonPublicAddress("private")));
+        assert_eq!(judge("169.254.169.254:443"), Err(PolicyRejection::NonPublicAddress("metadata")));
+        // An address range is a decision for these addresses.
+        assert_eq!(judge("10.1.0.1:443"), Ok(()));
+        // Neither does it permit addresses of the proxy's host.
+        let own = OwnAddresses { listening: Vec::new(), public: vec![PUBLIC] };
+        let target = Target { host: Host::Address(PUBLIC), port: 443 };
+        assert_eq!(own.check(&policy, &target, PUBLIC, |_| false), Err(PolicyRejection::OwnAddress));
     }
 
     #[test]
