@@ -1,7 +1,7 @@
 //! Keys of a QUIC server that survive its restart, derived from a secret file.
 //!
-//! With the same keys, a restarted server recognizes the connection IDs of its predecessor and resets those connections
-//! (RFC 9000 section 10.3), so that clients reconnect at once. It also accepts the Retry tokens of its predecessor (section
+//! With the same keys, a restarted server recognizes the connection IDs from before the restart and resets those connections
+//! (RFC 9000 section 10.3), so that clients reconnect immediately. It also accepts Retry tokens from before the restart (section
 //! 8.1.2).
 
 use noq::crypto::{CryptoError, HandshakeTokenKey, HmacKey};
@@ -43,11 +43,7 @@ impl ServerSecret {
                 secret.resize(SECRET_BYTES, 0);
                 let random = SystemRandom::new().fill(&mut secret);
                 random.map_err(|_| io::Error::other("the operating system has no random numbers"))?;
-                let mut options = OpenOptions::new();
-                options.write(true).create_new(true);
-                #[cfg(unix)]
-                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-                options.open(path)?.write_all(&secret)?;
+                create(path, &secret)?;
             }
             Err(error) => return Err(error),
         }
@@ -92,6 +88,27 @@ impl ServerSecret {
     }
 }
 
+/// Creates a file with the secret, readable by its owner only. The file appears with its whole content, also if the process is
+/// killed or the disk is full.
+fn create(path: &Path, secret: &[u8]) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let unfinished = path.with_file_name(name);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&unfinished).and_then(|mut file| {
+        file.write_all(secret)?;
+        file.sync_all()?;
+        std::fs::rename(&unfinished, path)
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(&unfinished);
+    }
+    written
+}
+
 /// Encrypts tokens with a key for each nonce.
 struct TokenKey(ServerSecret);
 
@@ -116,5 +133,30 @@ impl HandshakeTokenKey for TokenKey {
     fn open<'a>(&self, token_nonce: u128, data: &'a mut [u8]) -> Result<&'a [u8], CryptoError> {
         let opened = self.of(token_nonce)?.open_in_place(only_nonce(), aead::Aad::empty(), data);
         opened.map(|opened| &*opened).map_err(|_| CryptoError)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secret_file_is_created_once_and_whole_and_short_ones_are_rejected() {
+        let folder = std::env::temp_dir().join(format!("fullpipe-secret-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("secret");
+        let first = ServerSecret::from_file(&path).unwrap().derive(b"a purpose");
+        let content = std::fs::read(&path).unwrap();
+        assert_eq!(content.len(), SECRET_BYTES);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "no unfinished file is left");
+        // A restart reads the same secret.
+        assert_eq!(ServerSecret::from_file(&path).unwrap().derive(b"a purpose"), first);
+        assert_ne!(ServerSecret::from_file(&path).unwrap().derive(b"another"), first);
+        std::fs::write(&path, [0; SECRET_BYTES - 1]).unwrap();
+        let error = ServerSecret::from_file(&path).unwrap_err().to_string();
+        assert!(error.contains("31 bytes") && error.contains("32"), "{error}");
+        // Nothing is created in a folder that does not exist.
+        assert!(ServerSecret::from_file(&folder.join("missing/secret")).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }
