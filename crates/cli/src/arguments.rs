@@ -52,8 +52,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: StudyCommand,
     },
-    /// Evaluate a congestion control by RFC 9743 (BCP 133): a matrix of criteria and conditions, with Reno, CUBIC and BBRv3
-    /// as references
+    /// Evaluate a congestion control according to RFC 9743 (BCP 133), with Reno, CUBIC and BBRv3 as references
     Evaluate(EvaluateArguments),
     /// Rebuild report.html and plots/ from the records in a folder
     Report(ReportArguments),
@@ -297,8 +296,8 @@ pub(crate) struct EvaluateArguments {
     /// Shorten the study to at most 60 s on two cores; its records are marked
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Copy finished runs from this folder of records, such as that of another control (repeatable) [default: the folders of
-    /// evaluations next to the folder for the records]
+    /// Copy finished runs from this record folder, such as that of another congestion control (repeatable) [default:
+    /// evaluation folders next to the output folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) reuse: Vec<PathBuf>,
 }

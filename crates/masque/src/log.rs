@@ -1,8 +1,8 @@
 //! Log events of a proxy. Each event is a record of fields with names. The caller determines the form of the records and
 //! where they are written.
 //!
-//! A record with the addresses of a client and of its target tells an observer who talks to whom, which a proxy may have to
-//! keep apart. [`AccessLog`] selects which of them records contain.
+//! A record with the addresses of a client and of its target shows which client uses which target. [`AccessLog`] selects which
+//! of the two addresses records contain.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

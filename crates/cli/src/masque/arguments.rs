@@ -65,37 +65,38 @@ pub(crate) struct ProxyArguments {
     /// Versions of HTTP to serve: 3 on UDP, 2 on TCP, or both on the same port
     #[arg(long, value_name = "3|2|3,2", default_value = "3", value_parser = words::http_versions)]
     pub(crate) http: HttpVersions,
-    /// File with a secret for keys that survive a restart, so that clients reconnect at once; created if it does not exist
+    /// File with the secret from which the QUIC keys are derived, so that they are the same after a restart; created if it does
+    /// not exist [default: random keys]
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// Number of threads [default: number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
-    /// Require certificates of clients that one of these authorities has signed
+    /// Require client certificates signed by one of these certificate authorities
     #[arg(long, value_name = "PEM")]
     pub(crate) client_ca: Option<PathBuf>,
-    /// Reject CONNECT requests, which tunnel TCP
+    /// Reject CONNECT requests (TCP tunnels) with status 501
     #[arg(long)]
     pub(crate) udp_only: bool,
-    /// Address of this proxy that a NAT translates; no target may have it (repeatable)
+    /// Public address of this proxy behind a NAT; the proxy rejects targets with this address (repeatable)
     #[arg(long, value_name = "IP")]
     pub(crate) public_address: Vec<IpAddr>,
-    /// Secret that clients must send as `Bearer SECRET`, or as the password of user `token` in `Basic`
+    /// Secret that clients must send, as `Bearer SECRET` or as the password of user `token` with `Basic`
     #[arg(long, value_name = "SECRET", value_parser = words::secret)]
     pub(crate) token: Option<String>,
-    /// TOML file with a table for each client: `secret`, and limits `tunnels`, `rate` and `bytes`
+    /// TOML file with a table for each client, with `secret` and the optional limits `tunnels`, `rate` and `bytes`
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Environment variable with a secret; its name is that of the client (repeatable)
+    /// Environment variable with a secret; the name of the variable is the name of the client (repeatable)
     #[arg(long, value_name = "VARIABLE")]
     pub(crate) token_env: Vec<String>,
-    /// Maximum number of concurrent tunnels of a client: of a token, or of an address or IPv6 prefix of 64 bits
+    /// Maximum number of concurrent tunnels per client (token; without tokens, IPv4 address or IPv6 /64 prefix)
     #[arg(long, value_name = "N", value_parser = words::count)]
     pub(crate) client_tunnels: Option<u64>,
-    /// Maximum rate of a client's payloads, both directions together, such as 10Mbit/s
+    /// Maximum payload rate per client, sum of both directions, such as 10Mbit/s
     #[arg(long, value_name = "RATE", value_parser = words::rate)]
     pub(crate) client_rate: Option<u64>,
-    /// Maximum size of a client's payloads since the start, both directions together, such as 10GB
+    /// Maximum payload bytes per client since the proxy started, sum of both directions, such as 10GB
     #[arg(long, value_name = "BYTES", value_parser = words::bytes)]
     pub(crate) client_bytes: Option<u64>,
     /// Maximum number of concurrent connections
@@ -138,7 +139,7 @@ pub(crate) struct ProxyArguments {
     /// Addresses in the log: none, the client's network (24 bits of IPv4, 56 bits of IPv6), the target, or both
     #[arg(long, value_name = "none|client|target|both", default_value = "client", value_parser = words::access_log)]
     pub(crate) access_log: AccessLog,
-    /// Form of the log: text, or json with a line and the time for each record
+    /// Log format: text, or json (one JSON object with a time per line)
     #[arg(long, value_name = "text|json", default_value = "text", value_parser = words::log_format)]
     pub(crate) log_format: LogFormat,
     /// Also log connections and tunnels, not only rejected requests
@@ -212,7 +213,7 @@ pub(crate) struct ConnectArguments {
     pub(crate) mode: ModeChoice,
     #[command(flatten)]
     pub(crate) trusted: TrustArguments,
-    /// Certificate chain of this client, for a proxy that requires one
+    /// Certificate chain that this client presents, for a proxy with `--client-ca`
     #[arg(long, value_name = "PEM", requires = "client_key")]
     pub(crate) client_cert: Option<PathBuf>,
     /// Private key of this client

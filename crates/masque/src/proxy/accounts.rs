@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum number of clients without open tunnels that the proxy remembers, with the bytes that they have used.
-const REMEMBERED: usize = 1 << 16;
+/// Maximum number of accounts that include clients without open tunnels. Beyond it, the proxy deletes the accounts of such
+/// clients, with the bytes that they have used.
+const MAX_ACCOUNTS: usize = 1 << 16;
 
-/// A client may send at its limit of the rate for this time at once, but at least [`MIN_BURST_BYTES`].
+/// The burst of a client is what it may send in this time at its limit of the rate, but at least [`MIN_BURST_BYTES`].
 const BURST: Duration = Duration::from_millis(100);
 
-/// The largest burst of a slow client, in bytes: a few of the largest UDP payloads.
+/// The smallest burst in bytes: a few of the largest UDP payloads.
 const MIN_BURST_BYTES: u64 = 256 << 10;
 
 /// Identity of a client.
@@ -82,7 +83,7 @@ impl Accounts {
             return Ok(Usage(None));
         }
         let mut accounts = self.accounts();
-        if accounts.len() >= REMEMBERED {
+        if accounts.len() >= MAX_ACCOUNTS {
             accounts.retain(|_, account| account.open.load(Ordering::Relaxed) > 0);
         }
         let account = Arc::clone(accounts.entry(client).or_default());
@@ -225,15 +226,15 @@ mod tests {
     }
 
     #[test]
-    fn clients_without_tunnels_are_forgotten_beyond_a_limit() {
+    fn accounts_without_tunnels_are_deleted_beyond_a_limit() {
         let accounts = Accounts::default();
         let limits = ClientLimits { tunnels: Some(1), ..ClientLimits::default() };
         let kept = accounts.open(id("192.0.2.1"), limits).unwrap();
-        for number in 0..=REMEMBERED as u128 {
+        for number in 0..=MAX_ACCOUNTS as u128 {
             let address = Ipv6Addr::from_bits((0x2001 << 112) | number << 64);
             drop(accounts.open(ClientId::of_address(address.into()), limits).unwrap());
         }
-        assert!(accounts.accounts().len() <= REMEMBERED);
+        assert!(accounts.accounts().len() <= MAX_ACCOUNTS);
         assert_eq!(accounts.open(id("192.0.2.1"), limits).err(), Some(LimitReached::Tunnels));
         drop(kept);
     }

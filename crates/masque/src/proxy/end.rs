@@ -25,7 +25,7 @@ impl End {
 
     /// Stores the code for both halves of the stream. The owner of a half must call this before it drops the half: a
     /// half that is dropped without a code ends regularly.
-    pub(super) fn told(self, ending: &StreamEnd) -> End {
+    pub(super) fn store_code(self, ending: &StreamEnd) -> End {
         if let Some(code) = self.code {
             ending.abort(code);
         }

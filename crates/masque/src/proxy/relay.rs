@@ -264,12 +264,12 @@ async fn run(
         stopped.await;
         End::new(None, "client sent STOP_SENDING")
     }));
-    parts.next().await.unwrap_or_else(|| End::new(None, "no task")).told(ending)
+    parts.next().await.unwrap_or_else(|| End::new(None, "no task")).store_code(ending)
 }
 
 /// Relays the client's capsules to the target.
 async fn upwards(tunnel: Arc<Tunnel>, mut receive: impl ReadHalf, ending: StreamEnd) -> End {
-    read(&tunnel, &mut receive).await.told(&ending)
+    read(&tunnel, &mut receive).await.store_code(&ending)
 }
 
 async fn read(tunnel: &Tunnel, receive: &mut impl ReadHalf) -> End {
@@ -350,5 +350,5 @@ async fn down_to_stream(
     coalesce: bool,
 ) -> End {
     let error = write_capsules(&mut send, &outbox, coalesce, &*tunnel.environment).await;
-    End::new(code::REQUEST_CANCELLED, error.to_string()).told(&ending)
+    End::new(code::REQUEST_CANCELLED, error.to_string()).store_code(&ending)
 }

@@ -1,7 +1,7 @@
 //! TCP tunnels of the proxy: CONNECT (RFC 9114 section 4.4). The bytes of the stream's DATA frames are those of a TCP
 //! connection to the target.
 //!
-//! Each direction ends by itself: a FIN of one side becomes a FIN of the other. An error of one side, including a reset,
+//! The two directions end independently: a FIN of one side becomes a FIN of the other. An error of one side, including a reset,
 //! becomes a reset of the other. A tunnel holds one chunk of at most 64 KiB for each direction, and reads the next one when
 //! the other side has accepted it. TCP and HTTP flow control thus reach from one end to the other.
 
@@ -136,7 +136,7 @@ pub(super) async fn relay(
     if end.is_error() {
         socket.reset();
     }
-    end.told(ending)
+    end.store_code(ending)
 }
 
 impl Tunnel<'_> {
@@ -178,30 +178,30 @@ impl Tunnel<'_> {
             match poll_fn(|context| read.poll_read(context)).await {
                 Ok(Some(piece)) => {
                     if let Err(end) = self.charge(piece.len()).await {
-                        return Some(end.told(ending));
+                        return Some(end.store_code(ending));
                     }
                     let length = piece.len() as u64;
                     if let Err(error) = self.write(piece).await {
-                        return Some(End::socket(&error).told(ending));
+                        return Some(End::socket(&error).store_code(ending));
                     }
                     self.shared.metrics.tcp_bytes_to_target_total.add(length);
                 }
                 Ok(None) if poll_fn(|context| Poll::Ready(read.has_trailers(context))).await => {
                     self.shared.metrics.errors_protocol_total.add(1);
                     let reason = "the client sent a field section within the tunnel";
-                    return Some(End::new(code::FRAME_UNEXPECTED, reason).told(ending));
+                    return Some(End::new(code::FRAME_UNEXPECTED, reason).store_code(ending));
                 }
                 Ok(None) => break,
                 Err(error) => {
                     let reason = format!("the client reset the stream: {error}");
-                    return Some(End::new(code::REQUEST_CANCELLED, reason).told(ending));
+                    return Some(End::new(code::REQUEST_CANCELLED, reason).store_code(ending));
                 }
             }
         }
         self.note_activity();
         match self.socket.finish() {
             Ok(()) => None,
-            Err(error) => Some(End::socket(&error).told(ending)),
+            Err(error) => Some(End::socket(&error).store_code(ending)),
         }
     }
 
@@ -222,24 +222,26 @@ impl Tunnel<'_> {
             });
             let piece = match read.await {
                 Some(Ok(piece)) => piece,
-                Some(Err(error)) => return Some(End::socket(&error).told(ending)),
-                None => return Some(End::new(code::REQUEST_CANCELLED, "the client reset the stream").told(ending)),
+                Some(Err(error)) => return Some(End::socket(&error).store_code(ending)),
+                None => {
+                    return Some(End::new(code::REQUEST_CANCELLED, "the client reset the stream").store_code(ending));
+                }
             };
             if piece.is_empty() {
                 break;
             }
             if let Err(end) = self.charge(piece.len()).await {
-                return Some(end.told(ending));
+                return Some(end.store_code(ending));
             }
             let length = piece.len() as u64;
             if let Err(error) = write.write(piece).await {
-                return Some(End::new(code::REQUEST_CANCELLED, error.to_string()).told(ending));
+                return Some(End::new(code::REQUEST_CANCELLED, error.to_string()).store_code(ending));
             }
             self.shared.metrics.tcp_bytes_from_target_total.add(length);
         }
         self.note_activity();
         if let Err(error) = write.finish().await {
-            return Some(End::new(code::REQUEST_CANCELLED, error.to_string()).told(ending));
+            return Some(End::new(code::REQUEST_CANCELLED, error.to_string()).store_code(ending));
         }
         // A later error of the other direction must not reset this one: its last data may not have arrived.
         None

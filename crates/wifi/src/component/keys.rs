@@ -16,7 +16,7 @@ const STREAMS: FieldKind = FieldKind::integer(1, 4);
 const WINDOW: FieldKind = FieldKind::integer(0, 32_767);
 
 /// The name of a station in probes and errors.
-pub(super) const CALLED: StationDeclaration = StationDeclaration { key: "station", name: "Wi-Fi station" };
+pub(super) const STATION_DECLARATION: StationDeclaration = StationDeclaration { key: "station", name: "Wi-Fi station" };
 
 /// The amendment, without its band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(super) static GUARDS: [(Choice, bool); 2] = named! {
 };
 
 pub(super) static ERROR_MODELS: [(Choice, Option<ErrorModel>); 4] = named! {
-    /// tables for additive white Gaussian noise, convolutional code.
+    /// tables for an AWGN channel and convolutional codes.
     "table" => Some(ErrorModel::Table(Coding::Bcc));
     /// tables with LDPC for 802.11n and ac.
     "table-ldpc" => Some(ErrorModel::Table(Coding::Ldpc));
@@ -146,7 +146,7 @@ static RATE_CONTROL_NAMES: [Choice; 3] = choices(&RATE_CONTROLS);
 
 pub(super) static NETWORK: Table = Table {
     name: "Wi-Fi network",
-    text: "A Wi-Fi network (IEEE 802.11): an access point and its stations on one channel. All nodes hear each other. Packets to a \
+    text: "A Wi-Fi network (IEEE 802.11): an access point and its stations on one channel. All nodes are in carrier-sense range of each other. Packets to a \
            station enter the network at the access point, and packets from a station leave it there. Packets between two stations \
            pass through the access point, which must then be a router. See docs/wifi.md.",
     fields: &[
@@ -155,20 +155,20 @@ pub(super) static NETWORK: Table = Table {
             "name": FieldKind::Name, required;
             /// Node that is the access point: a router or a host.
             "access_point": FieldKind::Name, required;
-            /// Amendment that all nodes use.
+            /// IEEE 802.11 amendment of all nodes.
             "standard": FieldKind::Choice(&choices(&STANDARDS)), default "ac";
-            /// Frequency band; 802.11n has both.
+            /// Frequency band; 802.11n supports both.
             "band": FieldKind::Choice(&choices(&BANDS)), optional "`\"2.4GHz\"` with 802.11b and g, otherwise `\"5GHz\"`";
             /// Width of the channel: 20, 40 (802.11n and ac), 80 or 160 (802.11ac).
             "channel_width" ["MHz"]: FieldKind::integer(20, 160), optional "20; 40 with 802.11n in 5 GHz; 80 with 802.11ac";
-            /// Guard interval of 802.11n and ac: the shortest one that nodes use.
+            /// Shortest guard interval of 802.11n and ac.
             "guard_interval": FieldKind::Choice(&choices(&GUARDS)), default "short";
             /// Preamble of 802.11b.
             "preamble": FieldKind::Choice(&choices(&PREAMBLES)), default "long";
         },
         RATE_KEYS,
         keys! {
-            /// Model of packet errors over the SNR.
+            /// Model of the packet error rate as a function of the SNR.
             "error_model": FieldKind::Choice(&choices(&ERROR_MODELS)), default "table";
             /// Transmit power of every node.
             "power" ["dBm"]: POWER, default "16.0206";
@@ -178,7 +178,7 @@ pub(super) static NETWORK: Table = Table {
             "path_loss_at_1m" ["dB"]: DECIBELS, default "46.6777";
             /// Exponent of the path loss: 2 is free space.
             "path_loss_exponent": FieldKind::number(0.0, 10.0), default "3.0";
-            /// Transmissions of a packet before it is lost.
+            /// Maximum number of transmissions of a packet; the packet is then dropped.
             "retry_limit": FieldKind::integer(1, 255), default "7";
             /// Size of a PSDU above which RTS and CTS precede it.
             "rts_threshold": FieldKind::size(0, 10_000_000), optional "never, except as Minstrel-HT demands";
@@ -202,9 +202,9 @@ pub(super) static NETWORK: Table = Table {
             "codel_interval": FieldKind::INTERVAL, optional "`\"100ms\"`";
             /// With `fq-codel`: whether ECN-capable packets are marked instead of dropped.
             "codel_ecn": FieldKind::Boolean, optional "true";
-            /// Whether the access point gives its stations equal air time, instead of one aggregate in turn.
+            /// Whether the access point gives its stations equal air time; if false, it serves one aggregate per station in turn.
             "airtime_fairness": FieldKind::Boolean, default "true";
-            /// With `airtime_fairness`: air time that a station gains per round.
+            /// With `airtime_fairness`: air time quantum of a station per round.
             "airtime_weight": FieldKind::INTERVAL, default "256us";
             /// Limit of the drop-tail queue of a station per access category.
             "station_packets" ["packets"]: PACKETS, default "1000";
@@ -224,14 +224,14 @@ pub(super) static NETWORK: Table = Table {
 
 pub(super) static STATION: Table = Table {
     name: "Wi-Fi station",
-    text: "A station, or several equal ones.",
+    text: "A station, or several stations with the same parameters.",
     fields: &[
         keys! {
             /// Host (or router) that is the station, or a pattern such as `laptop*`.
             "host": FieldKind::Text, required;
             /// Distance to the access point.
             "distance" ["m"]: DISTANCE, default "5.0";
-            /// Distance of the last of several stations; the others are evenly spaced in between.
+            /// Distance of the last station of a pattern; the stations are evenly spaced from `distance` to `farthest`.
             "farthest" ["m"]: DISTANCE, optional "`distance`";
             /// Loss in addition to the path loss, such as that of walls.
             "loss" ["dB"]: DECIBELS, default "0.0";
@@ -245,11 +245,11 @@ pub(super) static STATION: Table = Table {
 
 static CHANGE: Table = Table {
     name: "change of a Wi-Fi station",
-    text: "The additional loss of a station from a given time on.",
+    text: "A change of a station's additional loss.",
     fields: &[keys! {
-        /// When.
+        /// Time of the change.
         "at": FieldKind::DURATION, required;
-        /// Loss from then on.
+        /// Additional loss from this time on.
         "loss" ["dB"]: DECIBELS, required;
     }],
     ..Table::EMPTY
@@ -263,13 +263,13 @@ static ACCESS: Table = Table {
         "category": FieldKind::Choice(&choices(&CATEGORIES)), default "best-effort";
         /// Nodes to which the parameters apply.
         "nodes": FieldKind::Choice(&choices(&NODES)), default "all";
-        /// Slots from the end of SIFS to the first possible transmission (AIFSN); 2 is DIFS.
+        /// AIFSN: slots between the end of SIFS and the earliest transmission; 2 is equal to DIFS.
         "aifsn": FieldKind::integer(1, 15), optional "that of the standard";
         /// Smallest contention window.
         "cw_min": WINDOW, optional "that of the standard";
         /// Largest contention window.
         "cw_max": WINDOW, optional "that of the standard";
-        /// Longest transmission opportunity; 0 is one PPDU with its response.
+        /// Maximum duration of a transmission opportunity (TXOP); 0 permits one PPDU and its response.
         "txop_limit": FieldKind::duration(Duration::ZERO, Duration::from_millis(20)), optional "that of the standard";
     }],
     ..Table::EMPTY
@@ -277,7 +277,7 @@ static ACCESS: Table = Table {
 
 static CATEGORY: Table = Table {
     name: "access category",
-    text: "The access category of the packets that match all keys that are given. Addresses are those at the station.",
+    text: "Access category of the packets that match all given keys. Addresses are the addresses at the station.",
     fields: &[
         keys! {
             /// Access category of the packets.

@@ -22,7 +22,7 @@ pub static WIFI: AccessNetworkComponent = AccessNetworkComponent {
         fields: &[],
     },
     table: &keys::NETWORK,
-    station: keys::CALLED,
+    station: keys::STATION_DECLARATION,
     metrics: || ProbeMetric::declarations(&STATION).collect(),
     choices: &[],
     tables: || vec![STATIONS.reference()],

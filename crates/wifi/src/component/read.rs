@@ -1,8 +1,8 @@
 //! Converts the keys of a Wi-Fi network to settings, and makes the checks across keys.
 
 use super::keys::{
-    Amendment, BANDS, CALLED, CATEGORIES, ERROR_MODELS, GUARDS, NODES, PREAMBLES, QUEUES, QueueKind, RATE_CONTROLS,
-    RateSelection, STANDARDS, is_ht,
+    Amendment, BANDS, CATEGORIES, ERROR_MODELS, GUARDS, NODES, PREAMBLES, QUEUES, QueueKind, RATE_CONTROLS,
+    RateSelection, STANDARDS, STATION_DECLARATION, is_ht,
 };
 use super::settings::WifiSettings;
 use crate::airtime::StationOrder;
@@ -72,7 +72,7 @@ pub(super) fn read(
         let others: Vec<&str> =
             nodes.filter(|node| !stations.contains(node)).map(|node| context.nodes.name(node)).collect();
         let (place, path) = (tree.location_of("access_point"), reader.path_of("access_point"));
-        let message = format!("{path} = \"{}\" is also a {}", tree.text("access_point"), CALLED.name);
+        let message = format!("{path} = \"{}\" is also a {}", tree.text("access_point"), STATION_DECLARATION.name);
         reader.check.add_error(place, &path, message, abbreviate_names(others.into_iter()));
     }
     if reader.check.error_count() > before {
@@ -218,7 +218,7 @@ fn stations(
         let farthest = tree.get("farthest").map_or(nearest, Value::number);
         let last = nodes.len().saturating_sub(1).max(1) as f64;
         for (number, node) in nodes.into_iter().enumerate() {
-            if context.claim_station(reader, "host", node, CALLED).is_err() {
+            if context.claim_station(reader, "host", node, STATION_DECLARATION).is_err() {
                 break;
             }
             stations.push(node);

@@ -50,8 +50,8 @@ impl AccessNetworkSettings for WifiSettings {
         DirectionBounds { rate_bps, least_delay }
     }
 
-    /// At most one event per PPDU, which takes at least 100 µs with its contention and response. Fewer stations than
-    /// packets matter: idle stations cost nothing.
+    /// At most one event per PPDU, which takes at least 100 µs with its contention and response. Idle
+    /// stations require no computation.
     fn cost(&self, duration: Duration) -> MediumCost {
         /// CPU time of an event, in events of the benchmark `tcp-1`.
         const WEIGHT: f64 = 4.0;
