@@ -6,7 +6,7 @@ use fullpipe::congestion::{Ack, CongestionEvent, ControlRequirements, Controller
 
 /// A window of 300 segments, whatever happens.
 #[derive(Debug)]
-struct Fixed;
+pub(crate) struct Fixed;
 
 impl Controller for Fixed {
     fn name(&self) -> &'static str {
